@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef UNSALT_CONSUMER_H
+#define UNSALT_CONSUMER_H
+/**
+ * @file consumer.h
+ * @brief The consumer: rd_kafka_consumer_poll() with the order of every session restored.
+ *
+ * Threads: subscribe, assign, poll, batch, callback, pause, resume, seek, commit and close on one thread at a
+ * time; a second thread gets an error (RD_KAFKA_RESP_ERR__CONFLICT), not a race. unsalt_ack(), unsalt_stats(),
+ * unsalt_wakeup() and unsalt_handle() from any thread.
+ *
+ * What the library forces on the rd_kafka_conf_t: enable.auto.offset.store=false, enable.partition.eof=true
+ * (the event is hidden unless the application had asked for it), enable.auto.commit=false (if it was true, the
+ * library commits the frontier itself at auto.commit.interval.ms and at revoke and close), and
+ * auto.offset.reset=earliest unless the application set it.
+ */
+#include <librdkafka/rdkafka.h>
+#include <sys/types.h>
+#include <unsalt/conf.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct unsalt unsalt_t;
+
+/** Names one record of one assignment; may outlive the message. Opaque: don't read it. */
+typedef struct unsalt_token {
+    uint32_t part;
+    uint32_t generation;
+    uint64_t ticket;
+} unsalt_token_t;
+
+/** What the library knows of a message it handed out. */
+typedef struct unsalt_message_info {
+    size_t size;             /**< in: sizeof(unsalt_message_info_t) */
+    unsalt_state_t state;    /**< RELEASED, LATE, STALE or UNSEQUENCED */
+    const void *session;     /**< session id, not terminated, lives as long as this info; NULL if unsequenced */
+    size_t session_len;
+    uint64_t seq;            /**< UNSALT_NO_SEQ if it has none */
+    uint64_t epoch;          /**< 0 if it has none */
+    int32_t lane;            /**< -1 unknown */
+    uint16_t flags;          /**< UNSALT_F_* */
+    int after_gap;           /**< 1: the numbers just below were given up */
+    uint64_t waited_ns;      /**< how long it waited for its turn */
+    unsalt_token_t token;    /**< for unsalt_ack() */
+} unsalt_message_info_t;
+
+/**
+ * Creates a consumer.
+ * @param rk_conf, conf  taken on success; on failure both stay the caller's, unchanged as far as the application
+ *                       can see. `conf` may be NULL: all defaults. The application's callbacks and opaque on
+ *                       rk_conf keep working; its rebalance callback is called around the library's (it may
+ *                       change offsets of the list, it needn't assign).
+ * @param errstr  the reason on failure.
+ * @returns the consumer, or NULL.
+ */
+UNSALT_EXPORT unsalt_t *unsalt_new(rd_kafka_conf_t *rk_conf, unsalt_conf_t *conf, char *errstr, size_t errstr_size);
+
+/** @returns librdkafka's handle, for everything that needs no wrapping; owned by the consumer. Don't poll, pause, seek, commit or close through it. */
+UNSALT_EXPORT rd_kafka_t *unsalt_handle(const unsalt_t *u);
+
+/** As rd_kafka_subscribe(); with layout `topics` the lane topics of a subscribed base topic are added. The list is borrowed. */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_subscribe(unsalt_t *u, const rd_kafka_topic_partition_list_t *topics);
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_unsubscribe(unsalt_t *u);
+
+/**
+ * As rd_kafka_assign(): the full assignment, NULL to give it up. The list is borrowed. Lane sets must be complete.
+ * @returns RD_KAFKA_RESP_ERR__INVALID_ARG if they aren't and colocation=refuse: nothing changed.
+ */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_list_t *partitions);
+
+/** As rd_kafka_pause_partitions() and rd_kafka_resume_partitions(), but nothing that was read is read again; per-partition `err` is set. */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_pause(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions);
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_resume(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions);
+
+/**
+ * Goes to another offset of assigned partitions. Held records of them are dropped, their generation ends, their
+ * sessions start again as after a restart. Per-partition `err` is set.
+ * @param timeout_ms as rd_kafka_seek_partitions().
+ */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
+
+/**
+ * The drop-in for rd_kafka_consumer_poll(): one message, in order within its session.
+ * @param timeout_ms 0 = don't wait, -1 = for ever.
+ * @returns a genuine message, destroyed by the application with rd_kafka_message_destroy(); it may carry an error
+ *          in `err` as librdkafka's does. NULL on timeout or wake-up, or on an error of the call: then
+ *          unsalt_last_error() of this thread says which.
+ */
+UNSALT_EXPORT rd_kafka_message_t *unsalt_consumer_poll(unsalt_t *u, int timeout_ms);
+
+/**
+ * Up to `n` messages; returns as soon as there is one, with what is ready then.
+ * @returns how many were written to `messages` (each owned by the application); 0 on timeout or wake-up; -1 on an
+ *          error of the call: unsalt_last_error().
+ */
+UNSALT_EXPORT ssize_t unsalt_consume_batch(unsalt_t *u, int timeout_ms, rd_kafka_message_t **messages, size_t n);
+
+/** The message is borrowed for the time of the call; unsalt_message_info() works inside it. */
+typedef void(unsalt_consume_cb)(rd_kafka_message_t *message, void *opaque);
+
+/**
+ * Calls `cb` for every message that is ready, waiting up to `timeout_ms` for the first; the library destroys each
+ * afterwards. With ack=auto a message is acknowledged when its callback returns.
+ * @returns how many were given to `cb`; -1 on an error of the call: unsalt_last_error().
+ */
+UNSALT_EXPORT int unsalt_consume_callback(unsalt_t *u, int timeout_ms, unsalt_consume_cb *cb, void *opaque);
+
+/** Makes a poll, batch or callback that waits, or the next one, return at once. Any thread. */
+UNSALT_EXPORT void unsalt_wakeup(unsalt_t *u);
+
+/** @returns RD_KAFKA_RESP_ERR_NO_ERROR, or why the last poll, batch or callback of this thread failed: __CONFLICT (another thread is in it, or called from a callback), __STATE (closed). */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_last_error(void);
+
+/**
+ * Tells about a message handed out by the last poll, batch or callback; valid until the next one.
+ * @returns 0; -1 if it wasn't handed out by the last call (or carries an error), or info->size is 0.
+ */
+UNSALT_EXPORT int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message, unsalt_message_info_t *info);
+
+/**
+ * ack=manual: the application is done with the message. Any thread, any order, also after the message is gone.
+ * @returns NO_ERROR; __STATE: its assignment is over, it will be read again by the next owner; __INVALID_ARG: no such token.
+ */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_ack(unsalt_t *u, unsalt_token_t token);
+
+/**
+ * Commits the frontier of every partition that moved.
+ * @param async 0: waits for the broker. Else the application's offset_commit_cb, if any, gets the result.
+ * @returns as rd_kafka_commit(); NO_ERROR when nothing moved.
+ */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_commit(unsalt_t *u, int async);
+
+/** Gives up every open gap now (reason `flush`): what is held comes by the next polls. */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_flush_gaps(unsalt_t *u);
+
+/**
+ * Leaves the group: acknowledges (ack=auto), waits up to revoke.timeout.ms for acknowledgements (ack=manual),
+ * commits the frontier, drops what is held, names each message handed out and not acknowledged (event
+ * OUTSTANDING). Messages stay valid. Idempotent.
+ * @returns NO_ERROR, or the error of the last commit or of rd_kafka_consumer_close().
+ */
+UNSALT_EXPORT rd_kafka_resp_err_t unsalt_consumer_close(unsalt_t *u);
+
+/**
+ * Closes if that wasn't done, and frees. Every message must have been destroyed before: librdkafka waits for
+ * ever for one that wasn't; a watchdog reports that (event DESTROY_BLOCKED and a log line, every 5 s). NULL is allowed.
+ */
+UNSALT_EXPORT void unsalt_destroy(unsalt_t *u);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

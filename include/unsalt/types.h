@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef UNSALT_TYPES_H
+#define UNSALT_TYPES_H
+/**
+ * @file types.h
+ * @brief Words that every other public header uses: export macro, time, the states of the conservation
+ *        ledger, the verdicts on a gap, record flags and the allocator.
+ *
+ * Times are monotonic nanoseconds in `uint64_t`. UNSALT_NEVER stands for "no such time".
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define UNSALT_EXPORT __attribute__((visibility("default")))
+#else
+#define UNSALT_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** "No such time": a deadline that is not set. */
+#define UNSALT_NEVER UINT64_MAX
+/** The reserved sequence: never a record's number. Valid numbers end at UINT64_MAX - 1. */
+#define UNSALT_NO_SEQ UINT64_MAX
+
+/**
+ * The conservation ledger: every record that was received is in exactly one of these states.
+ * X(CONSTANT, name, gauge, text); gauge is 1 for the states that a record leaves again.
+ */
+#define UNSALT_STATES(X)                                                                            \
+    X(HELD, held, 1, "received, its turn has not come or it was not pulled yet")                    \
+    X(READY, ready, 1, "its turn has come, not handed to the application yet")                      \
+    X(RELEASED, released, 0, "handed out in sequence")                                              \
+    X(LATE, late, 0, "below the cursor, never released before: handed out, flagged")                \
+    X(STALE, stale, 0, "of an epoch that is over: handed out, flagged")                             \
+    X(UNSEQUENCED, unsequenced, 0, "without a usable sequence: handed out in partition order")      \
+    X(DUPLICATE, duplicate, 0, "a copy of a record that is held or was released: dropped")          \
+    X(DROPPED, dropped, 0, "late or stale, dropped because the policy says so")                     \
+    X(DEAD_LETTERED, dead_lettered, 0, "given to the dead-letter callback")                         \
+    X(CONTROL, control, 0, "marker or heartbeat: never delivered")                                  \
+    X(REVOKED, revoked, 0, "dropped when its partition was taken away: it will be read again")      \
+    X(FENCED, fenced, 0, "of an old generation or already seen offset: dropped")
+
+typedef enum unsalt_state {
+#define X(C, name, gauge, text) UNSALT_STATE_##C,
+    UNSALT_STATES(X)
+#undef X
+    UNSALT_STATE__CNT
+} unsalt_state_t;
+
+/** Why a gap was given up. X(CONSTANT, name, text). */
+#define UNSALT_GAP_REASONS(X)                                                                       \
+    X(MARKER, marker, "the producer said that the numbers will never come")                         \
+    X(PROVEN, proven, "the lane that carries the number has shown that it was lost")                \
+    X(TIMEOUT, timeout, "due, and every partition that may carry it was read past the due time")    \
+    X(STALLED, stalled, "an owed partition showed nothing for gap.stall.max.ms of reading")         \
+    X(OVERFLOW, overflow, "a budget was exhausted")                                                 \
+    X(FLUSH, flush, "the application, a revoke or a close asked for it")                            \
+    X(RESUMED, resumed, "the numbers were consumed before the partition was joined: no alarm")      \
+    X(EPOCH, epoch, "the producer restarted and every lane was read past the restart")
+
+typedef enum unsalt_gap_reason {
+#define X(C, name, text) UNSALT_GAP_##C,
+    UNSALT_GAP_REASONS(X)
+#undef X
+    UNSALT_GAP__CNT
+} unsalt_gap_reason_t;
+
+/** Flags of a record, as they stand in the `unsalt` header (wire values). */
+enum {
+    UNSALT_F_FIRST = 0x01,     /**< first record of the session */
+    UNSALT_F_LAST = 0x02,      /**< last record of the session: its state goes after the release */
+    UNSALT_F_MARKER = 0x04,    /**< gap marker: since..seq will never come; not delivered */
+    UNSALT_F_RESEND = 0x08,    /**< sent again with the number it had before */
+    UNSALT_F_HEARTBEAT = 0x10, /**< no sequence; not delivered */
+};
+
+/**
+ * An allocator. Every function is called with `user`; `alloc` and `resize` may return NULL, which the
+ * library takes as "out of memory" and reports without a trace. `resize` follows realloc(3).
+ */
+typedef struct unsalt_mem {
+    void *user;
+    void *(*alloc)(void *user, size_t size);
+    void *(*resize)(void *user, void *ptr, size_t size);
+    void (*release)(void *user, void *ptr);
+} unsalt_mem_t;
+
+/** @returns the name of a ledger state ("held"), or "?" for a value out of range. Any thread. */
+UNSALT_EXPORT const char *unsalt_state_name(unsalt_state_t state);
+/** @returns the name of a verdict ("timeout"), or "?" for a value out of range. Any thread. */
+UNSALT_EXPORT const char *unsalt_gap_reason_name(unsalt_gap_reason_t reason);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The names of <unsalt/types.h>, out of the same tables as the constants. */
+#include <unsalt/types.h>
+
+const char *unsalt_state_name(unsalt_state_t state) {
+    static const char *const names[] = {
+#define X(C, name, gauge, text) #name,
+        UNSALT_STATES(X)
+#undef X
+    };
+    return (unsigned)state < UNSALT_STATE__CNT ? names[state] : "?";
+}
+
+const char *unsalt_gap_reason_name(unsalt_gap_reason_t reason) {
+    static const char *const names[] = {
+#define X(C, name, text) #name,
+        UNSALT_GAP_REASONS(X)
+#undef X
+    };
+    return (unsigned)reason < UNSALT_GAP__CNT ? names[reason] : "?";
+}

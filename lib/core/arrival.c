@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an arrival does: the table of DESIGN 4, row by row. */
+#include <core/engine.h>
+
+struct us_held us_held_of(const struct unsalt_core *core, const unsalt_core_in_t *in) {
+    return (struct us_held){
+        .seq = in->seq,
+        .msg = in->msg,
+        .arrived = core->now,
+        .ticket = (uint32_t)core->parts[in->part].frontier.next,
+        .bytes = in->bytes,
+        .part = (uint16_t)in->part,
+        .lane = in->lanes ? in->lane : (uint16_t)in->part,
+        .flags = in->flags,
+    };
+}
+
+static inline void fill(const struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_state_t state,
+                        uint64_t ticket, unsalt_core_out_t *out) {
+    out->msg = in->msg;
+    out->seq = in->seq;
+    out->waited_ns = 0;
+    out->ticket = ticket;
+    out->part = in->part;
+    out->generation = core->parts[in->part].generation;
+    out->state = (uint16_t)state;
+    out->flags = in->flags;
+    out->lane = in->lanes ? in->lane : (uint16_t)in->part;
+    out->reserved = 0;
+}
+
+void us_arrival_out(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_state_t state,
+                    unsalt_core_out_t *out, size_t *n_out) {
+    struct us_frontier *frontier = &core->parts[in->part].frontier;
+    uint64_t ticket = us_frontier_open(frontier, in->offset);
+    fill(core, in, state, ticket, &out[(*n_out)++]);
+    core->counters.received++;
+    core->counters.state[state]++;
+    bool theirs = state == UNSALT_STATE_RELEASED || state == UNSALT_STATE_LATE || state == UNSALT_STATE_STALE ||
+                  state == UNSALT_STATE_UNSEQUENCED;
+    if (!theirs) {
+        us_frontier_ack(frontier, ticket, NULL);
+    }
+}
+
+static unsalt_core_event_t *record_event(struct unsalt_core *core, unsalt_core_event_type_t type,
+                                         const struct us_session *session, const unsalt_core_in_t *in) {
+    unsalt_core_event_t *event = us_event(core, type, session);
+    event->part = in->part;
+    event->offset = in->offset;
+    event->epoch = in->epoch;
+    event->first = event->last = in->seq;
+    event->lane = in->lanes ? in->lane : -1;
+    event->count = 1;
+    return event;
+}
+
+static int duplicate(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                     unsalt_core_out_t *out, size_t *n_out) {
+    record_event(core, UNSALT_CORE_EV_DUPLICATE, session, in);
+    us_arrival_out(core, in, UNSALT_STATE_DUPLICATE, out, n_out);
+    return UNSALT_CORE_OK;
+}
+
+int us_hold(struct unsalt_core *core, struct us_session *session, struct us_reasm *reasm, const unsalt_core_in_t *in,
+            unsalt_core_out_t *out, size_t *n_out) {
+    int err = us_budget_check(core, session, reasm, in->bytes);
+    if (err != UNSALT_CORE_OK) {
+        return err;
+    }
+    struct us_held held = us_held_of(core, in);
+    switch (us_reasm_insert(reasm, &core->chunks, &held, in->lanes)) {
+    case US_INSERT_NOMEM:
+        return UNSALT_CORE_NOMEM;
+    case US_INSERT_DUPLICATE:
+        return duplicate(core, session, in, out, n_out);
+    case US_INSERT_HELD:
+        break;
+    }
+    us_frontier_open(&core->parts[in->part].frontier, in->offset);
+    core->counters.received++;
+    core->counters.state[UNSALT_STATE_HELD]++;
+    core->counters.held_bytes += in->bytes;
+    core->counters.irregular += reasm->modulus == 0;
+    return UNSALT_CORE_OK;
+}
+
+/* seq == cursor, and nothing of the session is pending: it passes at once. */
+static inline void in_order(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                            unsalt_core_out_t *out, size_t *n_out) {
+    us_reasm_bypass(&session->reasm);
+    core->counters.in_order++;
+    us_arrival_out(core, in, UNSALT_STATE_RELEASED, out, n_out);
+    if (session->after_gap) {
+        out[*n_out - 1].flags |= UNSALT_OUT_AFTER_GAP;
+        session->after_gap = false;
+    }
+    if (session->reasm.held && us_reasm_next_held(&session->reasm)) {
+        us_ready(core, session);
+    }
+    if (in->flags & UNSALT_F_LAST) {
+        session->last = true;
+    }
+}
+
+static int below_cursor(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                        unsalt_core_out_t *out, size_t *n_out) {
+    if (us_restart_suspect(core, session, in)) {
+        return us_restart_keep(core, session, in, out, n_out);
+    }
+    if (!us_skips_take(&session->skips, &core->mem, core->params.skips_max, in->seq)) {
+        return duplicate(core, session, in, out, n_out);
+    }
+    record_event(core, UNSALT_CORE_EV_LATE, session, in);
+    unsalt_state_t state = core->params.late == UNSALT_LATE_DELIVER ? UNSALT_STATE_LATE
+                           : core->params.late == UNSALT_LATE_DROP  ? UNSALT_STATE_DROPPED
+                                                                    : UNSALT_STATE_DEAD_LETTERED;
+    us_arrival_out(core, in, state, out, n_out);
+    return UNSALT_CORE_OK;
+}
+
+/* A record of the session's current run. */
+static int current(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                   unsalt_core_out_t *out, size_t *n_out) {
+    bool starting = session->special & US_SPECIAL_STARTING;
+    if (!starting && in->seq < session->reasm.cursor) {
+        return below_cursor(core, session, in, out, n_out);
+    }
+    if (session->start && !us_shown_reserve(&session->start->shown, &core->mem)) {
+        return UNSALT_CORE_NOMEM;
+    }
+    if (!starting && !session->ready && in->seq == session->reasm.cursor) {
+        in_order(core, session, in, out, n_out);
+    } else {
+        int err = us_hold(core, session, &session->reasm, in, out, n_out);
+        if (err != UNSALT_CORE_OK) {
+            return err;
+        }
+    }
+    if (in->timestamp > session->newest) {
+        session->newest = in->timestamp;
+    }
+    if (in->lanes) {
+        session->lanes = in->lanes;
+        session->since = in->since;
+    }
+    if (session->special & US_SPECIAL_SUSPECTS) {
+        us_restart_copies(core, session);
+    }
+    if (session->start) {
+        us_start_saw(core, session, in);
+    }
+    if (!session->ready && !(session->special & US_SPECIAL_STARTING)) {
+        us_settle(core, session);
+    }
+    return UNSALT_CORE_OK;
+}
+
+/* Below a session's first record a number can't be: it was never meant for this place. */
+static int unsequenced(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
+    if (in->kind == UNSALT_KIND_SEQUENCED) {
+        bool number = in->seq == UNSALT_NO_SEQ || in->seq < core->params.seq_first;
+        record_event(core, number ? UNSALT_CORE_EV_BELOW_FIRST : UNSALT_CORE_EV_OVERSIZED, NULL, in);
+    }
+    unsalt_core_in_t plain = *in;
+    plain.seq = UNSALT_NO_SEQ;
+    us_arrival_out(core, &plain, in->kind == UNSALT_KIND_CONTROL ? UNSALT_STATE_CONTROL : UNSALT_STATE_UNSEQUENCED,
+                   out, n_out);
+    return UNSALT_CORE_OK;
+}
+
+/* An unknown session: its cursor is remembered, or seq_first, or found out (start.c). */
+static struct us_session *unknown(struct unsalt_core *core, struct us_set *set, const unsalt_core_in_t *in,
+                                  uint32_t hash) {
+    struct us_session *session = us_session_new(core, set, in->session, in->session_len, hash);
+    if (!session) {
+        return NULL;
+    }
+    session->epoch = in->epoch;
+    if (us_cursors_take(&core->cursors, set->tag, in->session, in->session_len, &session->epoch,
+                        &session->reasm.cursor)) {
+        session->skips.floor = session->reasm.cursor;
+        return session;
+    }
+    const unsalt_core_params_t *params = &core->params;
+    bool first = params->start == UNSALT_START_FIRST ||
+                 (params->start == UNSALT_START_RESUME && !set->joined_middle && !set->forgot);
+    if (first && us_set_complete(set)) {
+        session->reasm.cursor = params->seq_first;
+        return session;
+    }
+    struct us_start *start = us_start_alloc(core, session);
+    if (!start) {
+        us_session_free(core, session);
+        return NULL;
+    }
+    us_start_begin(core, session, start);
+    return session;
+}
+
+static void forget_fresh(struct unsalt_core *core, struct us_session *session) {
+    if (!(session->special & US_SPECIAL_STARTING) && session->skips.floor) {
+        us_cursors_put(&core->cursors, &core->mem, session->set->tag, session->id, session->id_len, session->epoch,
+                       session->reasm.cursor);
+    }
+    core->counters.sessions_created--;
+    us_session_free(core, session);
+}
+
+/* session: that of the partition's last record, if this one has the same id; else NULL. */
+static int sequenced(struct unsalt_core *core, struct us_part *part, struct us_session *session,
+                     const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
+    struct us_session *fresh = NULL;
+    uint32_t hash = 0;
+    if (!session) {
+        hash = (uint32_t)us_hash(in->session, in->session_len, core->params.hash_seed);
+        session = us_session_find(part->set, in->session, in->session_len, hash);
+    }
+    if (!session) {
+        session = fresh = unknown(core, part->set, in, hash);
+        if (!fresh) {
+            return UNSALT_CORE_NOMEM;
+        }
+    }
+    session->active = core->now;
+    int err = US_EPOCH_CURRENT;
+    if (in->epoch != session->epoch || (session->special & (US_SPECIAL_LATER | US_SPECIAL_STALE))) {
+        err = us_epoch_arrival(core, session, in, out, n_out);
+    }
+    part->last_session = session;
+    if (err == US_EPOCH_CURRENT) {
+        err = current(core, session, in, out, n_out);
+    }
+    if (err != UNSALT_CORE_OK && fresh) {
+        forget_fresh(core, fresh);
+    }
+    return err;
+}
+
+static inline bool is_last_session(const struct us_part *part, const unsalt_core_in_t *in) {
+    const struct us_session *session = part->last_session;
+    return session && session->id_len == in->session_len &&
+           __builtin_memcmp(session->id, in->session, in->session_len) == 0;
+}
+
+static int fenced(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
+    record_event(core, UNSALT_CORE_EV_OFFSET_BACK, NULL, in);
+    fill(core, in, UNSALT_STATE_FENCED, 0, &out[(*n_out)++]);
+    core->counters.received++;
+    core->counters.state[UNSALT_STATE_FENCED]++;
+    return UNSALT_CORE_OK;
+}
+
+static int arrived(struct unsalt_core *core, struct us_part *part, const unsalt_core_in_t *in,
+                   unsalt_core_out_t *out, size_t *n_out) {
+    if (in->kind != UNSALT_KIND_SEQUENCED || in->session_len == 0 ||
+        in->session_len > core->params.session_id_max || in->seq == UNSALT_NO_SEQ ||
+        in->seq < core->params.seq_first) {
+        return unsequenced(core, in, out, n_out);
+    }
+    return sequenced(core, part, is_last_session(part, in) ? part->last_session : NULL, in, out, n_out);
+}
+
+int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
+    struct us_part *part = us_part_get(core, in->part);
+    if (!part || in->kind > UNSALT_KIND_CONTROL || in->offset < 0 || (in->lanes && in->lane >= in->lanes)) {
+        return UNSALT_CORE_INVAL;
+    }
+    if (in->offset <= part->last_offset) {
+        return fenced(core, in, out, n_out);
+    }
+    if (part->frontier.base == part->frontier.next && in->offset < part->frontier.next_offset) {
+        part->frontier.next_offset = in->offset; /* reading began lower than it was said to */
+    }
+    if (!us_frontier_reserve(&part->frontier, &core->mem, 1)) {
+        return UNSALT_CORE_NOMEM;
+    }
+    unsalt_core_in_t by_configuration;
+    if (core->params.lanes && (in->lanes == 0 || in->since == UNSALT_NO_SEQ)) {
+        by_configuration = *in;
+        by_configuration.lanes = core->params.lanes;
+        by_configuration.lane = (uint16_t)(in->seq % core->params.lanes);
+        by_configuration.since = 0; /* S that is configured holds for every number */
+        in = &by_configuration;
+    }
+    int err = arrived(core, part, in, out, n_out);
+    if (err == UNSALT_CORE_OK) {
+        part->last_offset = in->offset;
+        part->at_end = false;
+    }
+    return err;
+}

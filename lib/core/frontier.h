@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The commit frontier of one partition: which offset may be committed. Records are numbered by arrival (tickets),
+ * since Kafka's offsets have legal holes of any size (transaction markers, compaction): one bit per outstanding
+ * ticket in a ring, and the offset of each stretch of consecutive ones. Open and acknowledge are O(1), in any order
+ * (amortised: every ticket is passed over once, up to 64 in a step).
+ */
+#ifndef US_CORE_FRONTIER_H
+#define US_CORE_FRONTIER_H
+#include <base/mem.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct us_stretch {
+    uint64_t ticket; /* first ticket of a stretch of consecutive offsets */
+    int64_t offset;  /* its offset */
+};
+
+struct us_frontier {
+    uint64_t *done;       /* bit = ticket acknowledged; ring of `bits` tickets, a power of two, >= 64; 0 = none yet */
+    uint64_t bits;
+    uint64_t base, next;  /* tickets outstanding: base..next-1; base itself is not acknowledged unless base == next */
+    uint64_t open;        /* tickets in base..next-1 that are not acknowledged; bits outside of base..next-1 are 0 */
+    struct us_stretch *stretches; /* ring, a power of two, ascending; the first covers base while base < next */
+    uint32_t stretch_capacity, stretch_first, stretch_count;
+    int64_t stretch_next; /* the offset that would continue the last stretch; -1 = there is none */
+    int64_t next_offset;  /* last seen offset + 1, or the end-of-partition offset; -1 = nothing seen yet */
+};
+
+/* start: offset where reading begins, -1 unknown. Allocates nothing. */
+void us_frontier_init(struct us_frontier *frontier, int64_t start);
+void us_frontier_destroy(struct us_frontier *frontier, const struct unsalt_mem *mem);
+
+/* The slow roads of the inline functions; they are not called from elsewhere. */
+bool us_frontier_grow(struct us_frontier *frontier, const struct unsalt_mem *mem, uint32_t more);
+void us_frontier_stretch(struct us_frontier *frontier, int64_t offset);
+void us_frontier_advance(struct us_frontier *frontier);
+
+/* Makes room so that `more` opens can't fail. false: out of memory or over 2^31 outstanding; nothing changed. */
+static inline bool us_frontier_reserve(struct us_frontier *frontier, const struct unsalt_mem *mem, uint32_t more) {
+    if (frontier->next - frontier->base + more <= frontier->bits &&
+        (uint64_t)frontier->stretch_count + more <= frontier->stretch_capacity)
+        return true;
+    return us_frontier_grow(frontier, mem, more);
+}
+
+/* Opens a ticket for a record; offset >= next_offset (the caller has checked). Room reserved. Returns the ticket. */
+static inline uint64_t us_frontier_open(struct us_frontier *frontier, int64_t offset) {
+    if (offset != frontier->stretch_next)
+        us_frontier_stretch(frontier, offset);
+    frontier->open++;
+    frontier->stretch_next = frontier->next_offset = offset + 1;
+    return frontier->next++;
+}
+
+/*
+ * Acknowledges a ticket. Returns true, also when it was acknowledged before; false: never opened. *first is set to
+ * whether this call did it (may be NULL).
+ */
+static inline bool us_frontier_ack(struct us_frontier *frontier, uint64_t ticket, bool *first) {
+    uint64_t *word = NULL, bit = UINT64_C(1) << (ticket & 63);
+    bool fresh = false;
+    if (ticket >= frontier->base && ticket < frontier->next) {
+        word = &frontier->done[(ticket & (frontier->bits - 1)) / 64];
+        fresh = !(*word & bit);
+    }
+    if (first)
+        *first = fresh;
+    if (!fresh)
+        return ticket < frontier->next;
+    *word |= bit;
+    frontier->open--;
+    if (ticket == frontier->base)
+        us_frontier_advance(frontier);
+    return true;
+}
+
+/* Reading has reached the end of the log at `offset`. */
+static inline void us_frontier_eof(struct us_frontier *frontier, int64_t offset) {
+    if (frontier->next_offset < offset)
+        frontier->next_offset = offset;
+}
+
+/* The offset that may be committed; -1 when nothing is known. */
+static inline int64_t us_frontier_position(const struct us_frontier *frontier) {
+    if (frontier->base == frontier->next)
+        return frontier->next_offset;
+    const struct us_stretch *first = &frontier->stretches[frontier->stretch_first];
+    return first->offset + (int64_t)(frontier->base - first->ticket);
+}
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Held records, and the FIFOs they wait in. A lane delivers its numbers in ascending order, so what is held of it is
+ * a FIFO, not a heap: 40-byte entries in chunks of 1, 3, 7 and 15, about 41 bytes a record in a long one.
+ */
+#ifndef US_CORE_HELD_H
+#define US_CORE_HELD_H
+#include <base/mem.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct us_held {
+    uint64_t seq;
+    void *msg;
+    uint64_t arrived; /* ns */
+    uint32_t ticket;  /* low half of the frontier's ticket; the window is below 2^31 */
+    uint32_t bytes;
+    uint16_t part;
+    uint16_t lane;    /* lane if the record says it, else the partition: where it is filed in irregular mode */
+    uint16_t flags;   /* UNSALT_F_* */
+    uint16_t reserved;
+};
+
+struct us_chunk {
+    struct us_chunk *next;
+    uint16_t capacity, class_;
+    uint32_t reserved;
+    struct us_held entries[];
+};
+
+#define US_CHUNK_CLASSES 4
+/* Chunks of a core. A few free ones of each class are kept, so that a FIFO that breathes doesn't call the allocator. */
+struct us_chunks {
+    const struct unsalt_mem *mem;
+    struct us_chunk *spare[US_CHUNK_CLASSES];
+    uint32_t spares[US_CHUNK_CLASSES];
+};
+void us_chunks_destroy(struct us_chunks *chunks);
+
+struct us_fifo {
+    struct us_chunk *head, *tail; /* valid while count > 0 */
+    uint32_t count;
+    uint16_t first;               /* index of the oldest entry in head */
+    uint16_t end;                 /* index behind the newest entry in tail */
+    uint8_t class_;               /* class of the next first chunk: FIFOs that grew before start bigger */
+};
+
+/* Room for one more entry at the end, to be filled by the caller; NULL when out of memory: nothing changed. */
+struct us_held *us_fifo_grow(struct us_fifo *fifo, struct us_chunks *chunks);
+/* Gives the head chunk back after its last entry was popped; called by us_fifo_pop(). */
+void us_fifo_next_chunk(struct us_fifo *fifo, struct us_chunks *chunks);
+/* Gives every chunk back; the records are the caller's business. */
+void us_fifo_clear(struct us_fifo *fifo, struct us_chunks *chunks);
+/*
+ * Removes every entry of a partition, keeping the order of the others, and calls `gone` with each. In place:
+ * needs no memory. Returns how many were removed.
+ */
+uint32_t us_fifo_remove_part(struct us_fifo *fifo, struct us_chunks *chunks, uint16_t part,
+                             void (*gone)(void *opaque, const struct us_held *held), void *opaque);
+
+static inline struct us_held *us_fifo_add(struct us_fifo *fifo, struct us_chunks *chunks) {
+    if (fifo->count == 0 || fifo->end == fifo->tail->capacity) {
+        return us_fifo_grow(fifo, chunks);
+    }
+    fifo->count++;
+    return &fifo->tail->entries[fifo->end++];
+}
+static inline struct us_held *us_fifo_head(const struct us_fifo *fifo) {
+    return &fifo->head->entries[fifo->first];
+}
+/* Removes the oldest entry; count > 0. */
+static inline void us_fifo_pop(struct us_fifo *fifo, struct us_chunks *chunks) {
+    fifo->first++;
+    if (--fifo->count == 0 || fifo->first == fifo->head->capacity) {
+        us_fifo_next_chunk(fifo, chunks);
+    }
+}
+#endif

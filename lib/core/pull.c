@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Releasing: sessions whose next record is held stand in a list and take turns of at most release_max records, so that
+ * one filled gap in front of a million records doesn't starve the others.
+ */
+#include <core/engine.h>
+
+#define CHUNK 64
+
+void us_ready(struct unsalt_core *core, struct us_session *session) {
+    if (session->ready) {
+        return;
+    }
+    if (session->blocked) {
+        session->blocked = false;
+        core->counters.gaps_open--;
+    }
+    session->ready = true;
+    session->ready_next = NULL;
+    if (core->ready_last) {
+        core->ready_last->ready_next = session;
+    } else {
+        core->ready_first = session;
+    }
+    core->ready_last = session;
+}
+
+void us_unready(struct unsalt_core *core, struct us_session *session) {
+    if (!session->ready) {
+        return;
+    }
+    struct us_session *before = NULL, *at = core->ready_first;
+    while (at != session) {
+        before = at;
+        at = at->ready_next;
+    }
+    if (before) {
+        before->ready_next = session->ready_next;
+    } else {
+        core->ready_first = session->ready_next;
+    }
+    if (core->ready_last == session) {
+        core->ready_last = before;
+    }
+    session->ready = false;
+}
+
+void us_settle(struct unsalt_core *core, struct us_session *session) {
+    if (session->special & US_SPECIAL_ENDING) {
+        us_epoch_continue(core, session);
+        return;
+    }
+    if (session->special & US_SPECIAL_STARTED) {
+        us_start_done(core, session);
+    }
+    if (session->later && session->later->over) {
+        session->special |= US_SPECIAL_ENDING;
+        us_epoch_continue(core, session);
+        return;
+    }
+    if (session->reasm.held) {
+        us_blocked(core, session);
+        return;
+    }
+    if (session->blocked) {
+        session->blocked = false;
+        core->counters.gaps_open--;
+    }
+    if (session->last && us_session_is_idle(session) && us_events_room(core)) {
+        us_session_retire(core, session);
+    }
+}
+
+static size_t emit(struct unsalt_core *core, struct us_session *session, const struct us_held *held, uint32_t n,
+                   unsalt_core_out_t *out) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct us_part *part = &core->parts[held[i].part];
+        uint64_t base = part->frontier.base;
+        out[i] = (unsalt_core_out_t){
+            .msg = held[i].msg,
+            .seq = held[i].seq,
+            .waited_ns = core->now - held[i].arrived,
+            .ticket = base + (uint32_t)(held[i].ticket - (uint32_t)base),
+            .part = held[i].part,
+            .generation = part->generation,
+            .state = UNSALT_STATE_RELEASED,
+            .flags = held[i].flags,
+            .lane = held[i].lane,
+        };
+        bytes += held[i].bytes;
+        if (held[i].flags & UNSALT_F_LAST) {
+            session->last = true;
+        }
+    }
+    if (n && session->after_gap) {
+        out[0].flags |= UNSALT_OUT_AFTER_GAP;
+        session->after_gap = false;
+    }
+    core->counters.state[UNSALT_STATE_HELD] -= n;
+    core->counters.state[UNSALT_STATE_RELEASED] += n;
+    core->counters.held_bytes -= bytes;
+    return n;
+}
+
+/* One turn of the session at the head of the list. */
+static size_t turn(struct unsalt_core *core, struct us_session *session, unsalt_core_out_t *out, size_t max) {
+    struct us_held held[CHUNK];
+    size_t n = 0;
+    if (max > core->params.release_max) {
+        max = core->params.release_max;
+    }
+    while (n < max) {
+        uint32_t want = max - n < CHUNK ? (uint32_t)(max - n) : CHUNK;
+        uint32_t got = us_reasm_pop(&session->reasm, &core->chunks, held, want);
+        n += emit(core, session, held, got, out + n);
+        if (got < want) {
+            break;
+        }
+    }
+    core->ready_first = session->ready_next;
+    if (!core->ready_first) {
+        core->ready_last = NULL;
+    }
+    session->ready = false;
+    if (us_reasm_next_held(&session->reasm)) {
+        us_ready(core, session);
+    } else {
+        us_settle(core, session);
+    }
+    return n;
+}
+
+size_t unsalt_core_pull(unsalt_core_t *core, uint64_t now, unsalt_core_out_t *out, size_t max) {
+    us_core_time(core, now);
+    struct us_leaving *leaving = &core->leaving;
+    size_t n = 0;
+    while (n < max && leaving->count) {
+        out[n++] = leaving->records[leaving->first];
+        leaving->first = (leaving->first + 1) % leaving->capacity;
+        leaving->count--;
+    }
+    while (n < max && core->ready_first) {
+        n += turn(core, core->ready_first, out + n, max - n);
+    }
+    return n;
+}

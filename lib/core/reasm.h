@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reassembly of one run of one session: the cursor, and what is held above it.
+ *
+ * Lane mode: S is known, a held number stands in the FIFO of its residue (seq mod S), every FIFO is ascending. Then
+ * the next record can only be the head of the cursor's own FIFO, and a number above its FIFO's end is no duplicate:
+ * no heap, no set. Irregular mode (S unknown, or a record arrived out of its lane's order): the session's min-heap
+ * keyed by sequence holds the heads of the FIFOs, an exact set knows what is held. Lane mode comes back when
+ * nothing is held.
+ *
+ * In-order records are never stored: us_reasm_bypass().
+ */
+#ifndef US_CORE_REASM_H
+#define US_CORE_REASM_H
+#include <base/heap.h>
+#include <base/seqset.h>
+#include <core/held.h>
+
+#define US_LANE_MODE_MAX 256 /* above, S costs more memory than the heap: irregular mode */
+
+struct us_lane {
+    struct us_fifo fifo;
+    uint64_t last;            /* number of the newest entry, while count > 0 */
+    struct us_heap_node node; /* in irregular mode, while count > 0 */
+    struct us_lane *next;     /* of an extra lane: the next extra one */
+};
+
+struct us_irregular {
+    struct us_heap heap;
+    struct us_seqset seqs;
+    struct us_lane *extra; /* lanes for records that fit no other: newest first; each of them holds something */
+    uint32_t extras;
+};
+
+struct us_reasm {
+    uint64_t cursor;
+    uint64_t held_bytes;
+    uint32_t held;
+    uint16_t lane_count;  /* of `lanes` */
+    uint16_t modulus;     /* S in lane mode; 0 in irregular mode; meaningless while held == 0 */
+    uint16_t cursor_lane; /* cursor mod S, in lane mode while held > 0 */
+    struct us_lane *lanes;
+    struct us_irregular *irregular; /* NULL until first needed */
+};
+
+enum us_insert { US_INSERT_HELD, US_INSERT_DUPLICATE, US_INSERT_NOMEM };
+
+/* Frees the structures; records still held are the caller's business. */
+void us_reasm_destroy(struct us_reasm *reasm, struct us_chunks *chunks);
+
+/*
+ * Files a record whose number is >= cursor (equal only while the session is `ready` or waits for its start).
+ * lanes: S of the record, 0 unknown. HELD: copied. DUPLICATE: a copy is held. NOMEM: nothing changed.
+ */
+enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks, const struct us_held *held,
+                               uint16_t lanes);
+
+/* The parts of us_reasm_insert() and of the other calls that serve irregular mode; see irregular.c. */
+bool us_irregular_enter(struct us_reasm *reasm, struct us_chunks *chunks);
+enum us_insert us_irregular_insert(struct us_reasm *reasm, struct us_chunks *chunks, const struct us_held *held);
+uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct us_held *out, uint32_t max);
+void us_irregular_popped(struct us_reasm *reasm, struct us_chunks *chunks, struct us_lane *lane);
+void us_irregular_rebuild(struct us_reasm *reasm, struct us_chunks *chunks);
+
+/* The lowest held number; UNSALT_NO_SEQ if nothing is held. */
+uint64_t us_reasm_lowest(const struct us_reasm *reasm);
+/* Arrival of the earliest held record; UNSALT_NEVER if nothing is held. O(FIFOs). */
+uint64_t us_reasm_oldest(const struct us_reasm *reasm);
+/* Is the cursor's own record held? */
+bool us_reasm_next_held(const struct us_reasm *reasm);
+/* Takes up to max consecutive records from the cursor on, copied to out; the cursor follows. Returns how many. */
+uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct us_held *out, uint32_t max);
+/* Moves the cursor up to `to` <= lowest held number. */
+void us_reasm_skip(struct us_reasm *reasm, uint64_t to);
+/* Removes every record of a partition; `gone` gets each. Needs no memory. */
+void us_reasm_remove_part(struct us_reasm *reasm, struct us_chunks *chunks, uint16_t part,
+                          void (*gone)(void *opaque, const struct us_held *held), void *opaque);
+/* How many held records are of the partition. O(held). */
+uint32_t us_reasm_count_part(const struct us_reasm *reasm, uint16_t part);
+
+/* The cursor's own record has just arrived and nothing is pending: it passes, unstored. */
+static inline void us_reasm_bypass(struct us_reasm *reasm) {
+    reasm->cursor++;
+    if (reasm->held && reasm->modulus && ++reasm->cursor_lane == reasm->modulus) {
+        reasm->cursor_lane = 0;
+    }
+}
+#endif

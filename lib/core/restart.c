@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A restart backwards, without an epoch that says so. A record below the cursor that was released before is a copy,
+ * or the producer has started again. A copy carries the timestamp of its original; so only a record that is newer than
+ * everything the session has accepted (or has no timestamp) is a suspect, and so is a late one from absurdly far
+ * below, which is how the return from a mad number looks. Suspects are kept until one of these:
+ *   - a record at or above the cursor: they were copies;
+ *   - restart_k of them in a row: the producer has restarted;
+ *   - restart_quiet_ns of silence: it has, if one of them is its first record; else they were copies.
+ */
+#include <core/engine.h>
+
+#define ABSURD ((uint64_t)1 << 20)
+
+bool us_restart_suspect(struct unsalt_core *core, const struct us_session *session, const unsalt_core_in_t *in) {
+    (void)core;
+    if (in->epoch != 0 || (in->flags & UNSALT_F_RESEND)) {
+        return false;
+    }
+    if (us_skips_has(&session->skips, in->seq) && session->reasm.cursor - in->seq < ABSURD) {
+        return false;
+    }
+    return in->timestamp < 0 || in->timestamp > session->newest;
+}
+
+static uint64_t lowest_of(const struct us_suspects *suspects) {
+    uint64_t lowest = UNSALT_NO_SEQ;
+    for (uint32_t i = 0; i < suspects->count; i++) {
+        lowest = suspects->held[i].seq < lowest ? suspects->held[i].seq : lowest;
+    }
+    return lowest;
+}
+
+/* The room for suspects: made once for a session. */
+static struct us_suspects *room(struct unsalt_core *core, struct us_session *session) {
+    struct us_suspects *suspects = session->suspects;
+    if (suspects) {
+        return suspects;
+    }
+    uint32_t capacity = core->params.restart_k;
+    suspects = us_calloc(&core->mem, 1, sizeof(*suspects) + capacity * sizeof(suspects->held[0]));
+    if (!suspects) {
+        return NULL;
+    }
+    us_wait_init(&suspects->wait, US_WAIT_QUIET, session);
+    if (!us_wait_reserve(core)) {
+        us_free(&core->mem, suspects);
+        return NULL;
+    }
+    suspects->capacity = capacity;
+    session->suspects = suspects;
+    return suspects;
+}
+
+/* Turns the suspects into a later run that takes over at once. False: out of memory, nothing changed. */
+static bool reveal(struct unsalt_core *core, struct us_session *session) {
+    struct us_suspects *suspects = session->suspects;
+    struct us_later *later = us_later_new(core, session, session->epoch);
+    if (!later) {
+        return false;
+    }
+    later->reasm.cursor = 0;
+    later->newest = suspects->newest;
+    later->back = true;
+    later->start = us_start_alloc(core, session);
+    bool done = later->start != NULL;
+    for (uint32_t i = 0; done && i < suspects->count; i++) {
+        const struct us_held *held = &suspects->held[i];
+        unsalt_core_in_t in = {.part = held->part, .lane = held->lane, .lanes = suspects->lanes, .seq = held->seq};
+        done = us_shown_reserve(&later->start->shown, &core->mem) &&
+               us_reasm_insert(&later->reasm, &core->chunks, held, suspects->lanes) == US_INSERT_HELD;
+        if (done) {
+            us_shown_add(&later->start->shown, &in);
+        }
+    }
+    if (!done) {
+        us_later_free(core, later);
+        return false;
+    }
+    core->leaving.promised -= suspects->count;
+    suspects->count = 0;
+    us_wait_cancel(core, &suspects->wait);
+    later->next = session->later;
+    session->later = later;
+    session->special = (uint8_t)((session->special & ~US_SPECIAL_SUSPECTS) | US_SPECIAL_LATER);
+    us_epoch_over(core, later);
+    return true;
+}
+
+int us_restart_keep(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                    unsalt_core_out_t *out, size_t *n_out) {
+    int err = us_budget_check(core, session, &session->reasm, in->bytes);
+    if (err != UNSALT_CORE_OK) {
+        return err;
+    }
+    struct us_suspects *suspects = room(core, session);
+    if (!suspects || !us_leaving_reserve(core, 1)) {
+        return UNSALT_CORE_NOMEM;
+    }
+    for (uint32_t i = 0; i < suspects->count; i++) {
+        if (suspects->held[i].seq == in->seq) {
+            us_arrival_out(core, in, UNSALT_STATE_DUPLICATE, out, n_out);
+            return UNSALT_CORE_OK;
+        }
+    }
+    int64_t newest = suspects->newest;
+    suspects->newest = suspects->count == 0 || in->timestamp > newest ? in->timestamp : newest;
+    suspects->lanes = in->lanes;
+    suspects->held[suspects->count++] = us_held_of(core, in);
+    core->leaving.promised++;
+    if (suspects->count >= core->params.restart_k) {
+        if (!us_events_room(core) || !reveal(core, session)) {
+            suspects->count--;
+            suspects->newest = newest;
+            core->leaving.promised--;
+            return UNSALT_CORE_NOMEM;
+        }
+    } else {
+        session->special |= US_SPECIAL_SUSPECTS;
+        us_wait_at(core, &suspects->wait, us_time_add(core->now, core->params.restart_quiet_ns));
+    }
+    us_frontier_open(&core->parts[in->part].frontier, in->offset);
+    core->counters.received++;
+    core->counters.state[UNSALT_STATE_HELD]++;
+    core->counters.held_bytes += in->bytes;
+    return UNSALT_CORE_OK;
+}
+
+void us_restart_copies(struct unsalt_core *core, struct us_session *session) {
+    struct us_suspects *suspects = session->suspects;
+    us_wait_cancel(core, &suspects->wait);
+    session->special = (uint8_t)(session->special & ~US_SPECIAL_SUSPECTS);
+    if (suspects->count == 0) {
+        return;
+    }
+    unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_DUPLICATE, session);
+    event->count = suspects->count;
+    event->first = event->last = lowest_of(suspects);
+    for (uint32_t i = 0; i < suspects->count; i++) {
+        us_leaving_add(core, &suspects->held[i], UNSALT_STATE_DUPLICATE);
+    }
+    core->leaving.promised -= suspects->count;
+    suspects->count = 0;
+}
+
+/* The silence after the last suspect has lasted. */
+void us_restart_reveal(struct unsalt_core *core, struct us_session *session) {
+    if (lowest_of(session->suspects) != core->params.seq_first) {
+        us_restart_copies(core, session);
+    } else if (!reveal(core, session)) {
+        us_wait_at(core, &session->suspects->wait, us_time_add(core->now, 1000000));
+    }
+}

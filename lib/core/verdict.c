@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The verdict on a gap, and `timeout`: a gap that opened when the earliest held record arrived falls due gap_timeout_ns
+ * later, and is given up once every partition that may carry it was read past the due time (gap.clock=horizon), or
+ * at once (wall). One timer times all gaps of a session: everything held stands above the head gap, so the earliest
+ * arrival among what is still held is when the next one opened.
+ *
+ * The timer is lazy: it isn't cancelled when a gap closes, and looks when it fires.
+ */
+#include <core/engine.h>
+
+/* Times of a gap that never falls due still tell gaps apart by age: for `overflow`. */
+#define NEVER_DUE (UNSALT_NEVER / 2)
+
+static uint64_t gap_due_at(const struct unsalt_core *core, const struct us_session *session) {
+    uint64_t timeout = core->params.gap_timeout_ns;
+    if (core->params.gap_wait_max_ns < timeout) {
+        timeout = core->params.gap_wait_max_ns;
+    }
+    if (timeout > NEVER_DUE) {
+        timeout = NEVER_DUE;
+    }
+    return us_time_add(us_reasm_oldest(&session->reasm), timeout);
+}
+
+/* Partition that carries the number, if the layout tells. */
+static uint32_t part_of(const struct unsalt_core *core, const struct us_session *session, uint16_t lane) {
+    const struct us_set *set = session->set;
+    for (uint32_t i = 0; i < set->part_count; i++) {
+        if (core->parts[set->parts[i]].lane == lane) {
+            return set->parts[i];
+        }
+    }
+    return UINT32_MAX;
+}
+
+void us_give_up(struct unsalt_core *core, struct us_session *session, unsalt_gap_reason_t reason) {
+    uint64_t first = session->reasm.cursor, last = us_reasm_lowest(&session->reasm) - 1;
+    unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_GAP, session);
+    event->reason = reason;
+    event->first = first;
+    event->last = last;
+    event->waited_ns = core->now - us_reasm_oldest(&session->reasm);
+    if (first == last && session->lanes && session->since <= first) {
+        uint16_t lane = (uint16_t)(first % session->lanes);
+        event->lane = lane;
+        event->part = part_of(core, session, lane);
+    }
+    core->counters.gaps[reason]++;
+    uint64_t *numbers = &core->counters.gap_numbers[reason];
+    *numbers = us_time_add(*numbers, last - first + 1);
+    us_skips_add(&session->skips, &core->mem, core->params.skips_max, first, last);
+    us_reasm_skip(&session->reasm, last + 1);
+    session->after_gap = true;
+    us_ready(core, session);
+}
+
+void us_gap_due(struct unsalt_core *core, struct us_session *session) {
+    if (session->ready || (session->special & US_SPECIAL_STARTING)) {
+        return;
+    }
+    if (session->special & US_SPECIAL_ENDING) {
+        us_epoch_continue(core, session);
+        return;
+    }
+    if (session->reasm.held == 0) {
+        return;
+    }
+    if ((session->special & US_SPECIAL_STARTED) && us_resumed_proven(core, session)) {
+        us_give_up(core, session, UNSALT_GAP_RESUMED);
+        return;
+    }
+    uint64_t due = gap_due_at(core, session);
+    if (due > core->now) {
+        us_wait_at(core, &session->gap, due);
+    } else if (core->params.gap_clock == UNSALT_CLOCK_WALL) {
+        us_give_up(core, session, UNSALT_GAP_TIMEOUT);
+    } else if (core->params.gap_wait_max_ns <= core->params.gap_timeout_ns &&
+               core->params.gap_wait_max_ns != UNSALT_NEVER) {
+        us_give_up(core, session, UNSALT_GAP_STALLED);
+    } else {
+        session->gap.due = due;
+        session->gap_cursor = session->reasm.cursor;
+        us_wait_for_parts(core, &session->gap);
+    }
+}
+
+/* Every partition that may carry the gap was read past its due time, or counts as stalled. */
+void us_gap_evidence(struct unsalt_core *core, struct us_session *session, bool stalled) {
+    if (!session->blocked || session->ready || (session->special & (US_SPECIAL_STARTING | US_SPECIAL_ENDING))) {
+        return;
+    }
+    if (session->gap_cursor != session->reasm.cursor || gap_due_at(core, session) != session->gap.due) {
+        us_gap_due(core, session); /* the gap that it was armed for is closed: this one is younger */
+        return;
+    }
+    unsalt_gap_reason_t reason = stalled ? UNSALT_GAP_STALLED : UNSALT_GAP_TIMEOUT;
+    if (session->special & US_SPECIAL_STARTED && us_resumed_likely(core, session)) {
+        reason = UNSALT_GAP_RESUMED;
+    }
+    us_give_up(core, session, reason);
+}
+
+void us_blocked(struct unsalt_core *core, struct us_session *session) {
+    if (!session->blocked) {
+        session->blocked = true;
+        core->counters.gaps_open++;
+    }
+    if ((session->special & US_SPECIAL_STARTED) && us_events_room(core) && us_resumed_proven(core, session)) {
+        us_give_up(core, session, UNSALT_GAP_RESUMED);
+        return;
+    }
+    if (session->gap.where == US_WHERE_NONE) {
+        us_wait_at(core, &session->gap, gap_due_at(core, session));
+    }
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting, in two stages. First for a time: every wait stands in the clock's heap. Once due, for evidence: it stands in the heap
+ * of the first partition that may carry what it waits for and was not read past the due time, and moves on to the
+ * next such partition when that one's horizon gets there. So a wait is touched once a partition, not once an answer.
+ *
+ * The clock's heap always has room for every wait that exists; a partition's heap gets its room when it is needed,
+ * and a wait that finds none tries again a millisecond later.
+ */
+#include <core/engine.h>
+
+#define RETRY_NS 1000000u
+
+bool us_wait_reserve(struct unsalt_core *core) {
+    uint32_t missing = core->waits + 1 - core->clock.count;
+    if (!us_heap_reserve(&core->clock, &core->mem, missing)) {
+        return false;
+    }
+    core->waits++;
+    return true;
+}
+
+void us_wait_init(struct us_wait *wait, enum us_wait_kind kind, struct us_session *session) {
+    *wait = (struct us_wait){.node.index = US_HEAP_OUT, .where = US_WHERE_NONE, .kind = kind, .session = session};
+}
+
+void us_wait_at(struct unsalt_core *core, struct us_wait *wait, uint64_t due) {
+    us_wait_cancel(core, wait);
+    wait->due = due;
+    wait->where = US_WHERE_CLOCK;
+    us_heap_push(&core->clock, due, &wait->node);
+}
+
+void us_wait_cancel(struct unsalt_core *core, struct us_wait *wait) {
+    if (wait->where == US_WHERE_CLOCK) {
+        us_heap_remove(&core->clock, &wait->node);
+    } else if (wait->where != US_WHERE_NONE) {
+        us_heap_remove(&core->parts[wait->where].waiting, &wait->node);
+    }
+    wait->where = US_WHERE_NONE;
+}
+
+void us_wait_gone(struct unsalt_core *core, struct us_wait *wait) {
+    us_wait_cancel(core, wait);
+    core->waits--;
+}
+
+static void evidence_complete(struct unsalt_core *core, struct us_wait *wait, bool stalled) {
+    switch (wait->kind) {
+    case US_WAIT_GAP:
+        us_gap_evidence(core, wait->session, stalled);
+        break;
+    case US_WAIT_START:
+        us_start_now(core, wait->session);
+        break;
+    case US_WAIT_EPOCH:
+        us_epoch_over(core, us_later_of(wait));
+        break;
+    case US_WAIT_QUIET:
+        us_restart_reveal(core, wait->session);
+        break;
+    }
+}
+
+/* Goes on from wait->step to the next partition that is owed and not read far enough; without one, acts. */
+static void step(struct unsalt_core *core, struct us_wait *wait, bool stalled) {
+    const struct us_set *set = wait->session->set;
+    for (; wait->step < set->part_count; wait->step++) {
+        uint32_t index = set->parts[wait->step];
+        struct us_part *part = &core->parts[index];
+        if (part->horizon.reached >= wait->due || !us_owed_by(core, wait, part, index)) {
+            continue;
+        }
+        if (part->stalled) {
+            stalled = true;
+            continue;
+        }
+        if (!us_heap_reserve(&part->waiting, &core->mem, 1)) {
+            us_wait_at(core, wait, us_time_add(core->now, RETRY_NS));
+            return;
+        }
+        if (us_heap_empty(&part->waiting)) {
+            part->need = 0;
+            us_stall_progress(core, part);
+        }
+        wait->where = index;
+        us_heap_push(&part->waiting, wait->due, &wait->node);
+        if (wait->due > part->need) {
+            part->need = wait->due;
+        }
+        return;
+    }
+    evidence_complete(core, wait, stalled);
+}
+
+void us_wait_for_parts(struct unsalt_core *core, struct us_wait *wait) {
+    us_wait_cancel(core, wait);
+    wait->step = 0;
+    if (!us_set_complete(wait->session->set)) {
+        us_wait_at(core, wait, us_time_add(core->now, 1000 * (uint64_t)RETRY_NS));
+        return;
+    }
+    step(core, wait, false);
+}
+
+static struct us_wait *top_wait(const struct us_heap *heap) {
+    return (struct us_wait *)((char *)us_heap_top(heap) - offsetof(struct us_wait, node));
+}
+
+void us_wait_moved(struct unsalt_core *core, struct us_part *part) {
+    while (!us_heap_empty(&part->waiting)) {
+        if (!part->stalled && us_heap_key(&part->waiting) > part->horizon.reached) {
+            break;
+        }
+        if (!us_events_room(core)) {
+            return;
+        }
+        struct us_wait *wait = top_wait(&part->waiting);
+        us_wait_cancel(core, wait);
+        step(core, wait, part->stalled);
+    }
+    part->moved = false;
+}
+
+/* A wait is due: gaps are looked at again, the others go on to the evidence they need. */
+static void due(struct unsalt_core *core, struct us_wait *wait) {
+    us_wait_cancel(core, wait);
+    if (wait->kind == US_WAIT_GAP) {
+        us_gap_due(core, wait->session);
+    } else if (wait->kind == US_WAIT_QUIET) {
+        us_restart_reveal(core, wait->session);
+    } else {
+        us_wait_for_parts(core, wait);
+    }
+}
+
+void unsalt_core_expire(unsalt_core_t *core, uint64_t now) {
+    us_core_time(core, now);
+    us_stall_check(core);
+    us_budget_block_over(core);
+    if (core->any_moved) {
+        core->any_moved = false;
+        for (uint32_t i = 0; i < core->part_count; i++) {
+            struct us_part *part = &core->parts[i];
+            if (part->set && part->moved) {
+                us_wait_moved(core, part);
+                core->any_moved |= part->moved;
+            }
+        }
+    }
+    while (us_heap_key(&core->clock) <= core->now && us_events_room(core)) {
+        due(core, top_wait(&core->clock));
+    }
+    if (us_events_room(core)) {
+        us_expire_sessions(core);
+    }
+}
+
+uint64_t unsalt_core_deadline(const unsalt_core_t *core) {
+    if (core->any_moved) {
+        return 0;
+    }
+    uint64_t deadline = us_heap_key(&core->clock);
+    if (deadline >= UNSALT_NEVER / 2) {
+        deadline = UNSALT_NEVER;
+    }
+    uint64_t other = us_stall_deadline(core);
+    deadline = other < deadline ? other : deadline;
+    other = us_expiry_deadline(core);
+    deadline = other < deadline ? other : deadline;
+    if (core->blocked_since != UNSALT_NEVER) {
+        other = us_time_add(core->blocked_since, core->params.block_max_ns);
+        deadline = other < deadline ? other : deadline;
+    }
+    return deadline;
+}
+
+size_t unsalt_core_questions(unsalt_core_t *core, uint64_t now, uint32_t *parts, size_t max) {
+    size_t n = 0;
+    us_core_time(core, now);
+    for (uint32_t i = 0; i < core->part_count && n < max; i++) {
+        struct us_part *part = &core->parts[i];
+        if (!part->set || us_heap_empty(&part->waiting) || !us_horizon_wants(&part->horizon, part->need)) {
+            continue;
+        }
+        us_horizon_ask(&part->horizon, core->now);
+        core->counters.questions++;
+        parts[n++] = i;
+    }
+    return n;
+}

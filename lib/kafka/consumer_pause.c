@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Pause, resume and seek. They run on the reading thread, between batches, so nothing that was read is lost (a pause
+ * from another thread loses records of a batch on versions before 2.1.0, confluentinc/librdkafka#4208).
+ */
+#include <kafka/consumer.h>
+
+/* Copies into a list what the call applies to; the others get their error. */
+static rd_kafka_topic_partition_list_t *select(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool paused) {
+    rd_kafka_topic_partition_list_t *chosen = rd_kafka_topic_partition_list_new(list->cnt + 1);
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *one = &list->elems[i];
+        const struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        one->err = RD_KAFKA_RESP_ERR_NO_ERROR;
+        if (!p || !p->assigned || p->revoking) {
+            one->err = RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+        } else if (p->paused == paused) {
+            rd_kafka_topic_partition_list_add(chosen, one->topic, one->partition);
+        }
+    }
+    return chosen;
+}
+
+static rd_kafka_resp_err_t set_paused(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool paused) {
+    if (!us_enter(u)) {
+        return unsalt_last_error();
+    }
+    /* Only what changes is told to librdkafka: resuming what isn't paused rewinds it before 2.4.0 (#4637). */
+    rd_kafka_topic_partition_list_t *chosen = select(u, list, !paused);
+    rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (chosen->cnt > 0) {
+        err = paused ? rd_kafka_pause_partitions(u->rk, chosen) : rd_kafka_resume_partitions(u->rk, chosen);
+    }
+    uint64_t now = us_clock_now();
+    for (int i = 0; !err && i < chosen->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &chosen->elems[i];
+        struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        rd_kafka_topic_partition_list_find(list, one->topic, one->partition)->err = one->err;
+        if (!one->err) {
+            p->paused = paused;
+            unsalt_core_pause(u->core, p->part, paused, now);
+            atomic_store(&p->ready, true);
+        }
+    }
+    rd_kafka_topic_partition_list_destroy(chosen);
+    us_leave(u);
+    return err;
+}
+
+rd_kafka_resp_err_t unsalt_pause(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions) {
+    return set_paused(u, partitions, true);
+}
+
+rd_kafka_resp_err_t unsalt_resume(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions) {
+    return set_paused(u, partitions, false);
+}
+
+/* ---- seek */
+
+/* The partitions of the list that are assigned; the others get their error. */
+static rd_kafka_topic_partition_list_t *seekable(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
+    rd_kafka_topic_partition_list_t *chosen = rd_kafka_topic_partition_list_new(list->cnt + 1);
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *one = &list->elems[i];
+        const struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        bool known = p && p->assigned && !p->revoking;
+        one->err = known ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+        if (known) {
+            rd_kafka_topic_partition_list_add(chosen, one->topic, one->partition)->offset = one->offset;
+        }
+    }
+    return chosen;
+}
+
+static rd_kafka_resp_err_t seek_list(struct unsalt *u, rd_kafka_topic_partition_list_t *chosen, int timeout_ms) {
+    us_start_resolve(u, chosen);
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(u->rk, chosen, timeout_ms);
+    rd_kafka_resp_err_t err = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_error_destroy(error);
+    return err;
+}
+
+/* A timeout leaves it open whether the seek happened, so the generation ends then too. */
+static bool went(rd_kafka_resp_err_t err) {
+    return err == RD_KAFKA_RESP_ERR_NO_ERROR || err == RD_KAFKA_RESP_ERR__TIMED_OUT ||
+           err == RD_KAFKA_RESP_ERR__IN_PROGRESS;
+}
+
+rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
+    if (!us_enter(u)) {
+        return unsalt_last_error();
+    }
+    us_handed_done(u);
+    us_acks_apply(u);
+    rd_kafka_topic_partition_list_t *chosen = seekable(u, partitions);
+    rd_kafka_resp_err_t err = chosen->cnt > 0 ? seek_list(u, chosen, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0; (!err || went(err)) && i < chosen->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &chosen->elems[i];
+        struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        rd_kafka_topic_partition_t *mine = rd_kafka_topic_partition_list_find(partitions, one->topic, one->partition);
+        mine->err = one->err;
+        if (went(one->err)) {
+            rd_kafka_resp_err_t reopened = us_assign_reopen(u, p, one->offset >= 0 ? one->offset : -1);
+            mine->err = one->err ? one->err : reopened;
+        }
+    }
+    rd_kafka_topic_partition_list_destroy(chosen);
+    us_stats_refresh(u);
+    us_leave(u);
+    return err;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From the queues of partitions through the core into the hand-out buffer. What the core refuses stays pending at its
+ * partition, which isn't read meanwhile, so order within a partition is kept and nothing is lost.
+ */
+#include <kafka/consumer.h>
+#include <string.h>
+
+#define NOMEM_PAUSE (10 * US_MS)
+
+/* ---- what comes out of the core */
+
+static bool delivered(unsigned state) {
+    return state == UNSALT_STATE_RELEASED || state == UNSALT_STATE_LATE || state == UNSALT_STATE_STALE ||
+           state == UNSALT_STATE_UNSEQUENCED;
+}
+
+void us_out_settle(struct unsalt *u, const unsalt_core_out_t *out, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (delivered(out[i].state)) {
+            us_ring_put(&u->ring, &out[i]);
+            continue;
+        }
+        if (out[i].state == UNSALT_STATE_DEAD_LETTERED && u->conf->dead_letter_cb) {
+            u->conf->dead_letter_cb(u->conf->dead_letter_opaque, out[i].msg, "late or stale");
+        }
+        rd_kafka_message_destroy(out[i].msg);
+    }
+}
+
+uint32_t us_pull(struct unsalt *u, uint64_t now) {
+    uint32_t total = 0;
+    for (;;) {
+        uint32_t room = us_ring_room(&u->ring);
+        uint32_t max = room < US_CHUNK ? room : US_CHUNK;
+        size_t n = max > 0 ? unsalt_core_pull(u->core, now, u->out, max) : 0;
+        us_out_settle(u, u->out, n);
+        total += (uint32_t)n;
+        if (n < max || max == 0) {
+            return total;
+        }
+    }
+}
+
+void us_drain(struct unsalt *u, uint64_t now) {
+    size_t moved;
+    do {
+        moved = us_core_events(u);
+        moved += us_pull(u, now);
+    } while (moved > 0);
+}
+
+/* ---- pending messages of a partition */
+
+static rd_kafka_message_t *front(const struct us_partition *p) {
+    return p->pending[p->pending_first];
+}
+
+static void pop(struct us_partition *p, uint32_t n) {
+    p->pending_first += n;
+    p->pending_count -= n;
+    if (p->pending_count == 0) {
+        p->pending_first = 0;
+    }
+}
+
+void us_pending_drop(struct us_partition *p) {
+    for (; p->pending_count > 0; pop(p, 1)) {
+        rd_kafka_message_destroy(front(p));
+    }
+    p->told = 0;
+}
+
+/* ---- messages outside the ledger: ends of partitions and errors */
+
+static void take_plain(struct unsalt *u, struct us_partition *p, rd_kafka_message_t *message, uint64_t now) {
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        unsalt_core_eof(u->core, p->part, message->offset, now);
+        if (!u->before.eof_wanted) {
+            rd_kafka_message_destroy(message);
+            return;
+        }
+    }
+    us_ring_put_plain(&u->ring, message);
+}
+
+/* ---- records */
+
+/* Fills u->in from the front of the pending messages, up to an error, or to an id that must be consumed first. */
+static uint32_t extract(struct unsalt *u, struct us_partition *p) {
+    uint32_t n = 0;
+    while (n < US_CHUNK && n < p->pending_count) {
+        const rd_kafka_message_t *message = p->pending[p->pending_first + n];
+        bool borrowed = false;
+        if (message->err) {
+            break;
+        }
+        u->faults[n] = us_extract(&u->extractor, message, &u->in[n], &borrowed);
+        u->in[n].part = p->part;
+        n++;
+        if (borrowed) {
+            break;
+        }
+    }
+    return n;
+}
+
+/* Bookkeeping of records that the core took. */
+static void taken(struct unsalt *u, struct us_partition *p, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t offset = u->in[i].offset;
+        if (p->last_read >= 0 && offset > p->last_read + 1) {
+            u->own.offset_jumps += (uint64_t)(offset - p->last_read - 1);
+        }
+        if (offset > p->last_read) {
+            p->last_read = offset;
+        }
+    }
+}
+
+/* Told before the core gives a record away, while the message is certainly there. */
+static void tell_faults(struct unsalt *u, struct us_partition *p, uint32_t first, uint32_t n) {
+    for (uint32_t i = first; i < n; i++) {
+        if (u->faults[i]) {
+            us_malformed(u, p->pending[p->pending_first + i], u->faults[i]);
+        }
+    }
+}
+
+/* The core refuses an argument: the record can't be ordered, but it must not be lost. */
+static void demote(struct unsalt *u, struct us_partition *p) {
+    rd_kafka_message_t *message = front(p);
+    us_malformed(u, message, "the core refused the record");
+    us_ring_put_plain(&u->ring, message);
+    pop(p, 1);
+    p->told = p->told > 0 ? p->told - 1 : 0;
+}
+
+/* Pushes one chunk. Returns true if the partition may go on. */
+static bool push_chunk(struct unsalt *u, struct us_partition *p, uint64_t now, bool *moved) {
+    uint32_t n = extract(u, p);
+    size_t n_out = 0;
+    int status = UNSALT_CORE_OK;
+    bool faulty = false;
+    for (uint32_t i = 0; i < n; i++) {
+        faulty |= u->faults[i] != NULL;
+    }
+    if (faulty && p->told < n) {
+        tell_faults(u, p, p->told, n);
+        p->told = n;
+    }
+    uint32_t took = (uint32_t)unsalt_core_push(u->core, u->in, n, now, u->out, &n_out, &status);
+    taken(u, p, took);
+    pop(p, took);
+    p->told = p->told > took ? p->told - took : 0;
+    us_out_settle(u, u->out, n_out);
+    *moved |= took > 0;
+    switch (status) {
+    case UNSALT_CORE_OK:
+        return true;
+    case UNSALT_CORE_PULL: {
+        size_t freed = us_core_events(u);
+        freed += us_pull(u, now);
+        return freed > 0;
+    }
+    case UNSALT_CORE_INVAL:
+        demote(u, p);
+        return true;
+    case UNSALT_CORE_NOMEM:
+        us_log(u, 2, "out of memory: %s [%d] waits", p->topic, (int)p->partition);
+        u->retry_at = now + NOMEM_PAUSE;
+        return false;
+    default: /* blocked: tried again in the next round */
+        return false;
+    }
+}
+
+/* Gives pending messages to the core. Returns true if something moved. */
+static bool push_pending(struct unsalt *u, struct us_partition *p, uint64_t now) {
+    bool moved = false;
+    while (p->pending_count > 0 && us_ring_room(&u->ring) >= US_CHUNK) {
+        rd_kafka_message_t *message = front(p);
+        if (message->err) {
+            take_plain(u, p, message, now);
+            pop(p, 1);
+            moved = true;
+        } else if (!push_chunk(u, p, now, &moved)) {
+            break;
+        }
+    }
+    return moved;
+}
+
+/* ---- reading */
+
+/* Reads up to a batch into the empty pending array. */
+static uint32_t read_queue(struct unsalt *u, struct us_partition *p) {
+    uint32_t max = p->pending_capacity;
+    p->pending_first = 0;
+    if (!u->versions.batch_one) {
+        ssize_t n = rd_kafka_consume_batch_queue(p->queue, 0, p->pending, max);
+        return n > 0 ? (uint32_t)n : 0;
+    }
+    uint32_t count = 0;
+    while (count < max && rd_kafka_consume_batch_queue(p->queue, 0, p->pending + count, 1) == 1) {
+        count++;
+    }
+    return count;
+}
+
+/* Reads and pushes one batch of a partition. */
+static bool read_partition(struct unsalt *u, struct us_partition *p, uint64_t now, bool sweep) {
+    bool moved = false;
+    if (p->pending_count > 0) {
+        moved = push_pending(u, p, now);
+    }
+    if (p->pending_count > 0 || us_ring_room(&u->ring) < US_CHUNK) {
+        return moved;
+    }
+    bool announced = atomic_exchange(&p->ready, false);
+    if (!announced && !sweep) {
+        return moved;
+    }
+    p->pending_count = read_queue(u, p);
+    if (p->pending_count == p->pending_capacity) {
+        atomic_store(&p->ready, true); /* the queue may hold more */
+    }
+    if (p->pending_count > 0 && !announced) {
+        u->own.sweep_hits++;
+    }
+    return push_pending(u, p, now) || moved;
+}
+
+static bool has_work(const struct us_partition *p, bool sweep) {
+    return p->assigned && !p->revoking && (sweep || p->pending_count > 0 || atomic_load(&p->ready));
+}
+
+bool us_read_partitions(struct unsalt *u, uint64_t now, bool sweep) {
+    bool moved = false;
+    if (u->retry_at) {
+        if (now < u->retry_at) {
+            return false;
+        }
+        u->retry_at = 0;
+    }
+    unsalt_core_read_advice(u->core, u->advice, u->by_part_count);
+    /* What may hold a lowest missing number goes first; what is ahead keeps its ready flag and stays unread. */
+    for (int pass = 0; pass < 2; pass++) {
+        unsalt_read_t wanted = pass == 0 ? UNSALT_READ_OWED : UNSALT_READ_FREE;
+        for (uint32_t i = 0; i < u->partition_count; i++) {
+            uint32_t at = (u->next_partition + i) % u->partition_count;
+            struct us_partition *p = u->partitions[at];
+            if (!has_work(p, sweep) || u->advice[p->part] != wanted) {
+                continue;
+            }
+            if (us_ring_room(&u->ring) < US_CHUNK) {
+                u->next_partition = at;
+                return moved;
+            }
+            moved |= read_partition(u, p, now, sweep);
+        }
+    }
+    return moved;
+}
+
+/* ---- the main queue: rebalances, errors, and data that leaked into it */
+
+/* A record that came through the main queue although its partition has a queue of its own. */
+static void take_stray(struct unsalt *u, rd_kafka_message_t *message) {
+    struct us_partition *p = us_partition_find(u, rd_kafka_topic_name(message->rkt), message->partition);
+    if (!p || !p->assigned) {
+        rd_kafka_message_destroy(message); /* of an assignment that is over */
+        return;
+    }
+    if (p->pending_first > 0) {
+        memmove(p->pending, p->pending + p->pending_first, p->pending_count * sizeof(*p->pending));
+        p->pending_first = 0;
+    }
+    if (p->pending_count < p->pending_capacity) {
+        p->pending[p->pending_count++] = message;
+        return;
+    }
+    /* The core refuses this partition's records. Handed out without order rather than lost. */
+    us_malformed(u, message, "it came through the main queue while its partition was blocked");
+    us_ring_put_plain(&u->ring, message);
+}
+
+bool us_read_main(struct unsalt *u) {
+    bool moved = false;
+    while (!us_ring_full(&u->ring)) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(u->rk, 0);
+        if (!message) {
+            break;
+        }
+        moved = true;
+        if (message->rkt && (!message->err || message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)) {
+            take_stray(u, message);
+        } else {
+            us_ring_put_plain(&u->ring, message);
+        }
+    }
+    return moved;
+}

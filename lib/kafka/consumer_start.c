@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where reading begins. The position is found here, and not left to librdkafka, so that the core knows whether a lane
+ * was joined in the middle of its log, and so that it can be committed: an idle lane without a commit would be skipped
+ * after a restart.
+ *
+ * The ends of logs are asked by rd_kafka_offsets_for_times() with the protocol's own logical times (-2 first, -1 end),
+ * one request per leader; it fails as a whole when one leader is missing, so then the partitions are asked one by one.
+ */
+#include <kafka/consumer.h>
+#include <string.h>
+
+#define ONE_WAIT_MS 500 /* for a partition that is asked by itself */
+
+/* Remaining milliseconds, at least 1. */
+static int rest_ms(uint64_t until) {
+    uint64_t now = us_clock_now();
+    return now >= until ? 1 : (int)((until - now) / US_MS) + 1;
+}
+
+static bool is_stored(int64_t offset) {
+    return offset == RD_KAFKA_OFFSET_INVALID || offset == RD_KAFKA_OFFSET_STORED;
+}
+
+/* What auto.offset.reset means as a logical offset; INVALID: it is an error to have no offset. */
+static int64_t reset_offset(const struct unsalt *u) {
+    const char *reset = u->before.reset;
+    if (strcmp(reset, "smallest") == 0 || strcmp(reset, "earliest") == 0 || strcmp(reset, "beginning") == 0) {
+        return RD_KAFKA_OFFSET_BEGINNING;
+    }
+    if (strcmp(reset, "largest") == 0 || strcmp(reset, "latest") == 0 || strcmp(reset, "end") == 0) {
+        return RD_KAFKA_OFFSET_END;
+    }
+    return RD_KAFKA_OFFSET_INVALID;
+}
+
+/* Replaces stored positions by committed ones, or by what auto.offset.reset says. Unknown ones stay. */
+static void resolve_stored(struct unsalt *u, rd_kafka_topic_partition_list_t *list, uint64_t until) {
+    rd_kafka_topic_partition_list_t *ask = rd_kafka_topic_partition_list_new(list->cnt);
+    for (int i = 0; i < list->cnt; i++) {
+        if (is_stored(list->elems[i].offset)) {
+            rd_kafka_topic_partition_list_add(ask, list->elems[i].topic, list->elems[i].partition);
+        }
+    }
+    rd_kafka_resp_err_t err = ask->cnt > 0 ? rd_kafka_committed(u->rk, ask, rest_ms(until)) : 0;
+    if (err) {
+        us_log(u, 4, "no committed offsets within %d ms: %s", US_START_WAIT_MS, rd_kafka_err2str(err));
+    }
+    for (int i = 0; !err && i < ask->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &ask->elems[i];
+        rd_kafka_topic_partition_t *mine = rd_kafka_topic_partition_list_find(list, one->topic, one->partition);
+        struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        if (one->err) {
+            us_log(u, 4, "no committed offset of %s [%d]: %s", one->topic, (int)one->partition,
+                   rd_kafka_err2str(one->err));
+        } else if (one->offset >= 0) {
+            mine->offset = p->committed = one->offset;
+        } else {
+            mine->offset = reset_offset(u);
+        }
+    }
+    rd_kafka_topic_partition_list_destroy(ask);
+}
+
+/* Asks for the ends of all partitions of `ask`, whose offsets are all BEGINNING or all END. Unknown: offset < 0. */
+static void query_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, uint64_t until) {
+    int64_t which = ask->cnt > 0 ? ask->elems[0].offset : 0;
+    if (ask->cnt == 0 || us_clock_now() >= until) {
+        return;
+    }
+    rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(u->rk, ask, rest_ms(until) / 2 + 1);
+    for (int i = 0; i < ask->cnt; i++) {
+        rd_kafka_topic_partition_t *one = &ask->elems[i];
+        int64_t low, high;
+        if (!err && !one->err && one->offset >= 0) {
+            continue;
+        }
+        one->offset = which;
+        int wait = rest_ms(until) < ONE_WAIT_MS ? rest_ms(until) : ONE_WAIT_MS;
+        if (us_clock_now() < until &&
+            !rd_kafka_query_watermark_offsets(u->rk, one->topic, one->partition, &low, &high, wait)) {
+            one->offset = which == RD_KAFKA_OFFSET_BEGINNING ? low : high;
+        }
+    }
+}
+
+/* Replaces logical offsets by numbers, and notes the first offsets of the logs. */
+static void resolve_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *list, uint64_t until) {
+    rd_kafka_topic_partition_list_t *lows = rd_kafka_topic_partition_list_new(list->cnt);
+    rd_kafka_topic_partition_list_t *highs = rd_kafka_topic_partition_list_new(list->cnt);
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *mine = &list->elems[i];
+        rd_kafka_topic_partition_list_add(lows, mine->topic, mine->partition)->offset = RD_KAFKA_OFFSET_BEGINNING;
+        if (mine->offset == RD_KAFKA_OFFSET_END || mine->offset <= RD_KAFKA_OFFSET_TAIL_BASE) {
+            rd_kafka_topic_partition_list_add(highs, mine->topic, mine->partition)->offset = RD_KAFKA_OFFSET_END;
+        }
+    }
+    query_ends(u, highs, until);
+    query_ends(u, lows, until);
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *mine = &list->elems[i];
+        int64_t low = lows->elems[i].offset;
+        struct us_partition *p = us_partition_find(u, mine->topic, mine->partition);
+        rd_kafka_topic_partition_t *high = rd_kafka_topic_partition_list_find(highs, mine->topic, mine->partition);
+        p->log_start = low >= 0 ? low : -1;
+        if (mine->offset == RD_KAFKA_OFFSET_BEGINNING && low >= 0) {
+            mine->offset = low;
+        } else if (high && high->offset >= 0) {
+            int64_t back = mine->offset == RD_KAFKA_OFFSET_END ? 0 : RD_KAFKA_OFFSET_TAIL_BASE - mine->offset;
+            int64_t start = high->offset - back;
+            mine->offset = start > p->log_start ? start : p->log_start;
+        }
+    }
+    rd_kafka_topic_partition_list_destroy(lows);
+    rd_kafka_topic_partition_list_destroy(highs);
+}
+
+void us_start_resolve(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
+    uint64_t until = us_clock_now() + US_START_WAIT_MS * US_MS;
+    for (int i = 0; i < list->cnt; i++) {
+        struct us_partition *p = us_partition_find(u, list->elems[i].topic, list->elems[i].partition);
+        p->start = p->log_start = p->committed = -1;
+    }
+    resolve_stored(u, list, until);
+    resolve_ends(u, list, until);
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *mine = &list->elems[i];
+        struct us_partition *p = us_partition_find(u, mine->topic, mine->partition);
+        p->start = mine->offset >= 0 ? mine->offset : -1;
+        if (p->start < 0) {
+            us_log(u, 4, "start position of %s [%d] is not known yet", p->topic, (int)p->partition);
+        }
+    }
+}
