@@ -57,10 +57,16 @@ typedef struct unsalt_message_info {
  */
 UNSALT_EXPORT unsalt_t *unsalt_new(rd_kafka_conf_t *rk_conf, unsalt_conf_t *conf, char *errstr, size_t errstr_size);
 
-/** @returns librdkafka's handle, for everything that needs no wrapping; owned by the consumer. Don't poll, pause, seek, commit or close through it. */
+/**
+ * @returns librdkafka's handle, for everything that needs no wrapping; owned by the consumer. Don't poll, pause,
+ * seek, commit or close through it.
+ */
 UNSALT_EXPORT rd_kafka_t *unsalt_handle(const unsalt_t *u);
 
-/** As rd_kafka_subscribe(); with layout `topics` the lane topics of a subscribed base topic are added. The list is borrowed. */
+/**
+ * As rd_kafka_subscribe(); with layout `topics` the lane topics of a subscribed base topic are added. The list is
+ * borrowed.
+ */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_subscribe(unsalt_t *u, const rd_kafka_topic_partition_list_t *topics);
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_unsubscribe(unsalt_t *u);
 
@@ -70,7 +76,10 @@ UNSALT_EXPORT rd_kafka_resp_err_t unsalt_unsubscribe(unsalt_t *u);
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_list_t *partitions);
 
-/** As rd_kafka_pause_partitions() and rd_kafka_resume_partitions(), but nothing that was read is read again; per-partition `err` is set. */
+/**
+ * As rd_kafka_pause_partitions() and rd_kafka_resume_partitions(), but nothing that was read is read again; per-
+ * partition `err` is set.
+ */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_pause(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions);
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_resume(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions);
 
@@ -110,7 +119,10 @@ UNSALT_EXPORT int unsalt_consume_callback(unsalt_t *u, int timeout_ms, unsalt_co
 /** Makes a poll, batch or callback that waits, or the next one, return at once. Any thread. */
 UNSALT_EXPORT void unsalt_wakeup(unsalt_t *u);
 
-/** @returns RD_KAFKA_RESP_ERR_NO_ERROR, or why the last poll, batch or callback of this thread failed: __CONFLICT (another thread is in it, or called from a callback), __STATE (closed). */
+/**
+ * @returns RD_KAFKA_RESP_ERR_NO_ERROR, or why the last poll, batch or callback of this thread failed: __CONFLICT
+ * (another thread is in it, or called from a callback), __STATE (closed).
+ */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_last_error(void);
 
 /**
@@ -121,7 +133,8 @@ UNSALT_EXPORT int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_
 
 /**
  * ack=manual: the application is done with the message. Any thread, any order, also after the message is gone.
- * @returns NO_ERROR; __STATE: its assignment is over, it will be read again by the next owner; __INVALID_ARG: no such token.
+ * @returns NO_ERROR; __STATE: its assignment is over, it will be read again by the next owner; __INVALID_ARG: no
+ * such token.
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_ack(unsalt_t *u, unsalt_token_t token);
 

@@ -138,7 +138,7 @@ static bool walk(const struct us_json *json, const char *text, int count, int *s
     int at = 1, end = tokens[0].start + 1;
     while (at < count) {
         const jsmntok_t *key = &tokens[at], *value = key + 1;
-        if (key->type != JSMN_STRING || key->parent != 0 || key->size != 1 || at + 1 >= count || value->parent != at)
+        if (key->type != JSMN_STRING || key->size == 0) /* a name without a value */
             return false;
         if (!between(text, end, outer_start(key), at == 1 ? 0 : ',') ||
             !between(text, outer_end(key), outer_start(value), ':') || !is_value(text, value))

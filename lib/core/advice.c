@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Selective reading (DESIGN 6): from half a budget on, partitions that may hold a lowest missing number are read first, and
- * those that are ahead not at all. The sessions that have waited longest tell which: of their partitions, those
- * from which something of the session is held are ahead of it, the others are owed, unless all of these were
- * read to their end; then every one may be what it waits for.
+ * Selective reading (DESIGN 6): from half a budget on, partitions that may hold a lowest missing number are read
+ * first, and those that are ahead not at all. The sessions that have waited longest tell which: of their
+ * partitions, those from which something of the session is held are ahead of it, the others are owed, unless all
+ * of these were read to their end; then every one may be what it waits for.
  */
 #include <core/engine.h>
 

@@ -207,7 +207,7 @@ static void forget_fresh(struct unsalt_core *core, struct us_session *session) {
     us_session_free(core, session);
 }
 
-/* session: that of the partition's last record, if this one has the same id; else NULL. */
+/* session: that of the last record, if this one has the same id; else NULL. */
 static int sequenced(struct unsalt_core *core, struct us_part *part, struct us_session *session,
                      const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
     struct us_session *fresh = NULL;
@@ -227,7 +227,7 @@ static int sequenced(struct unsalt_core *core, struct us_part *part, struct us_s
     if (in->epoch != session->epoch || (session->special & (US_SPECIAL_LATER | US_SPECIAL_STALE))) {
         err = us_epoch_arrival(core, session, in, out, n_out);
     }
-    part->last_session = session;
+    core->last_session = session;
     if (err == US_EPOCH_CURRENT) {
         err = current(core, session, in, out, n_out);
     }
@@ -237,9 +237,10 @@ static int sequenced(struct unsalt_core *core, struct us_part *part, struct us_s
     return err;
 }
 
-static inline bool is_last_session(const struct us_part *part, const unsalt_core_in_t *in) {
-    const struct us_session *session = part->last_session;
-    return session && session->id_len == in->session_len &&
+static inline bool is_last_session(const struct unsalt_core *core, const struct us_part *part,
+                                   const unsalt_core_in_t *in) {
+    const struct us_session *session = core->last_session;
+    return session && session->set == part->set && session->id_len == in->session_len &&
            __builtin_memcmp(session->id, in->session, in->session_len) == 0;
 }
 
@@ -258,7 +259,7 @@ static int arrived(struct unsalt_core *core, struct us_part *part, const unsalt_
         in->seq < core->params.seq_first) {
         return unsequenced(core, in, out, n_out);
     }
-    return sequenced(core, part, is_last_session(part, in) ? part->last_session : NULL, in, out, n_out);
+    return sequenced(core, part, is_last_session(core, part, in) ? core->last_session : NULL, in, out, n_out);
 }
 
 int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {

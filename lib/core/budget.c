@@ -77,7 +77,10 @@ static struct us_wait *oldest_wait(const struct unsalt_core *core) {
     return node ? (struct us_wait *)((char *)node - offsetof(struct us_wait, node)) : NULL;
 }
 
-/* The session that has waited longest gives way. Waits that have nothing to wait for any more are cleared on the way. */
+/*
+ * The session that has waited longest gives way. Waits that have nothing to wait for any more are cleared on the
+ * way.
+ */
 static bool oldest_gives_way(struct unsalt_core *core) {
     for (;;) {
         struct us_wait *wait = oldest_wait(core);

@@ -129,7 +129,6 @@ struct us_part {
     struct us_heap waiting; /* waits whose due time its horizon has not reached */
     uint64_t need;          /* latest due time among them */
     struct us_set *set;     /* NULL: the slot is free */
-    struct us_session *last_session; /* of its last record: records come in runs */
     uint64_t read_mark;     /* reading clock at the last progress */
     uint32_t generation;
     int32_t lane;
@@ -182,6 +181,7 @@ struct unsalt_core {
     uint32_t waits;          /* waits that exist: the clock has room for each */
     struct us_session *ready_first, *ready_last;
     struct us_session *idle_first, *idle_last;
+    struct us_session *last_session; /* of the last record: records come in runs */
     struct us_cursors cursors;
     struct us_event_ring events;
     struct us_leaving leaving;
@@ -283,6 +283,9 @@ int us_restart_keep(struct unsalt_core *core, struct us_session *session, const 
                     unsalt_core_out_t *out, size_t *n_out);
 void us_restart_copies(struct unsalt_core *core, struct us_session *session);
 void us_restart_reveal(struct unsalt_core *core, struct us_session *session);
+
+/* run.c: takes the ordinary records at the head of a batch; 0 = the first one isn't ordinary. */
+size_t us_run(struct unsalt_core *core, const unsalt_core_in_t *in, size_t n, unsalt_core_out_t *out, size_t *n_out);
 
 /* arrival.c: one record; *n_out grows by at most one. */
 int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out);

@@ -53,23 +53,31 @@ static inline uint64_t us_frontier_open(struct us_frontier *frontier, int64_t of
     return frontier->next++;
 }
 
+/* Opens `more` further tickets whose offsets continue the last one's. Room reserved. */
+static inline void us_frontier_open_more(struct us_frontier *frontier, uint32_t more) {
+    frontier->open += more;
+    frontier->next += more;
+    frontier->next_offset += more;
+    frontier->stretch_next = frontier->next_offset;
+}
+
 /*
  * Acknowledges a ticket. Returns true, also when it was acknowledged before; false: never opened. *first is set to
  * whether this call did it (may be NULL).
  */
 static inline bool us_frontier_ack(struct us_frontier *frontier, uint64_t ticket, bool *first) {
-    uint64_t *word = NULL, bit = UINT64_C(1) << (ticket & 63);
-    bool fresh = false;
-    if (ticket >= frontier->base && ticket < frontier->next) {
-        word = &frontier->done[(ticket & (frontier->bits - 1)) / 64];
-        fresh = !(*word & bit);
-    }
+    uint64_t index = ticket & (frontier->bits - 1), bit = UINT64_C(1) << (ticket & 63);
+    bool fresh = ticket >= frontier->base && ticket < frontier->next && !(frontier->done[index / 64] & bit);
     if (first)
         *first = fresh;
     if (!fresh)
         return ticket < frontier->next;
-    *word |= bit;
     frontier->open--;
+    if (ticket == frontier->base && frontier->stretch_count == 1 && (bit << 1 & ~frontier->done[index / 64])) {
+        frontier->base++; /* in order, the next one of the same word still open: no bit was ever set */
+        return true;
+    }
+    frontier->done[index / 64] |= bit;
     if (ticket == frontier->base)
         us_frontier_advance(frontier);
     return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Irregular mode of the reassembly: the FIFOs' heads stand in a min-heap keyed by sequence, and an exact set knows
- * which numbers are held. A record goes to the FIFO of its source if it stands above that FIFO's end, else to the newest
- * extra FIFO, else to an extra FIFO of its own: every FIFO stays ascending in number and in arrival.
+ * which numbers are held. A record goes to the FIFO of its source if it stands above that FIFO's end, else to the
+ * newest extra FIFO, else to an extra FIFO of its own: every FIFO stays ascending in number and in arrival.
  */
 #include <core/reasm.h>
 #include <stddef.h>
@@ -127,7 +127,7 @@ static struct us_lane *top_lane(const struct us_irregular *irregular) {
     return (struct us_lane *)((char *)us_heap_top(&irregular->heap) - offsetof(struct us_lane, node));
 }
 
-uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct us_held *out, uint32_t max) {
+uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max) {
     struct us_irregular *irregular = reasm->irregular;
     uint32_t n = 0;
     uint64_t cursor = reasm->cursor, bytes = 0;
@@ -135,7 +135,7 @@ uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, stru
         struct us_lane *lane = top_lane(irregular);
         do {
             const struct us_held *head = us_fifo_head(&lane->fifo);
-            out[n++] = *head;
+            us_held_out(head, &out[n++]);
             bytes += head->bytes;
             us_seqset_remove(&irregular->seqs, cursor++);
             us_fifo_pop(&lane->fifo, chunks);

@@ -100,7 +100,8 @@ void unsalt_core_answer(unsalt_core_t *core, uint32_t index, uint32_t generation
         return;
     }
     core->counters.answers += end >= 0;
-    moved(core, part, us_horizon_answer(&part->horizon, end));
+    bool passed = us_horizon_passed(&part->horizon, part->last_offset + 1);
+    moved(core, part, us_horizon_answer(&part->horizon, end) | passed);
 }
 
 void unsalt_core_horizon(unsalt_core_t *core, uint32_t index, uint64_t t, uint64_t now) {

@@ -5,8 +5,6 @@
  */
 #include <core/engine.h>
 
-#define CHUNK 64
-
 void us_ready(struct unsalt_core *core, struct us_session *session) {
     if (session->ready) {
         return;
@@ -71,27 +69,16 @@ void us_settle(struct unsalt_core *core, struct us_session *session) {
     }
 }
 
-static size_t emit(struct unsalt_core *core, struct us_session *session, const struct us_held *held, uint32_t n,
-                   unsalt_core_out_t *out) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct us_part *part = &core->parts[held[i].part];
+/* Completes what the reassembly gave out. */
+static void complete(struct unsalt_core *core, struct us_session *session, unsalt_core_out_t *out, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const struct us_part *part = &core->parts[out[i].part];
         uint64_t base = part->frontier.base;
-        out[i] = (unsalt_core_out_t){
-            .msg = held[i].msg,
-            .seq = held[i].seq,
-            .waited_ns = core->now - held[i].arrived,
-            .ticket = base + (uint32_t)(held[i].ticket - (uint32_t)base),
-            .part = held[i].part,
-            .generation = part->generation,
-            .state = UNSALT_STATE_RELEASED,
-            .flags = held[i].flags,
-            .lane = held[i].lane,
-        };
-        bytes += held[i].bytes;
-        if (held[i].flags & UNSALT_F_LAST) {
-            session->last = true;
-        }
+        out[i].ticket = base + (uint32_t)((uint32_t)out[i].ticket - (uint32_t)base);
+        out[i].generation = part->generation;
+        out[i].waited_ns = core->now - out[i].waited_ns;
+        out[i].state = UNSALT_STATE_RELEASED;
+        session->last |= (out[i].flags & UNSALT_F_LAST) != 0;
     }
     if (n && session->after_gap) {
         out[0].flags |= UNSALT_OUT_AFTER_GAP;
@@ -99,25 +86,17 @@ static size_t emit(struct unsalt_core *core, struct us_session *session, const s
     }
     core->counters.state[UNSALT_STATE_HELD] -= n;
     core->counters.state[UNSALT_STATE_RELEASED] += n;
-    core->counters.held_bytes -= bytes;
-    return n;
 }
 
 /* One turn of the session at the head of the list. */
 static size_t turn(struct unsalt_core *core, struct us_session *session, unsalt_core_out_t *out, size_t max) {
-    struct us_held held[CHUNK];
-    size_t n = 0;
     if (max > core->params.release_max) {
         max = core->params.release_max;
     }
-    while (n < max) {
-        uint32_t want = max - n < CHUNK ? (uint32_t)(max - n) : CHUNK;
-        uint32_t got = us_reasm_pop(&session->reasm, &core->chunks, held, want);
-        n += emit(core, session, held, got, out + n);
-        if (got < want) {
-            break;
-        }
-    }
+    uint64_t bytes = session->reasm.held_bytes;
+    size_t n = us_reasm_pop(&session->reasm, &core->chunks, out, (uint32_t)max);
+    core->counters.held_bytes -= bytes - session->reasm.held_bytes;
+    complete(core, session, out, n);
     core->ready_first = session->ready_next;
     if (!core->ready_first) {
         core->ready_last = NULL;

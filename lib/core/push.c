@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Taking a batch: record by record through arrival.c, then the partition's progress for horizon and `stalled`. */
+/*
+ * Taking a batch: in stretches by run.c where everything is ordinary, else record by record by arrival.c; then the
+ * partitions' progress for horizon and `stalled`.
+ */
 #include <core/engine.h>
 
-static void progress(struct unsalt_core *core, uint32_t index) {
-    struct us_part *part = &core->parts[index];
-    us_stall_progress(core, part);
-    if (us_horizon_passed(&part->horizon, part->last_offset + 1)) {
-        part->moved = core->any_moved = true;
+static void progress(struct unsalt_core *core, const unsalt_core_in_t *in, size_t n) {
+    uint32_t done = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        if (in[i].part == done) {
+            continue;
+        }
+        done = in[i].part;
+        struct us_part *part = &core->parts[done];
+        us_stall_progress(core, part);
+        if (part->horizon.count && us_horizon_passed(&part->horizon, part->last_offset + 1)) {
+            part->moved = core->any_moved = true;
+        }
     }
 }
 
@@ -21,18 +31,18 @@ size_t unsalt_core_push(unsalt_core_t *core, const unsalt_core_in_t *in, size_t 
             *status = UNSALT_CORE_PULL;
             break;
         }
+        size_t taken = us_run(core, in + i, n - i, out, n_out);
+        i += taken;
+        if (taken) {
+            continue;
+        }
         int err = us_arrival(core, &in[i], out, n_out);
         if (err != UNSALT_CORE_OK) {
             *status = err;
             break;
         }
         i++;
-        if (i == n || in[i].part != in[i - 1].part) {
-            progress(core, in[i - 1].part);
-        }
     }
-    if (i < n && i > 0 && in[i].part == in[i - 1].part) {
-        progress(core, in[i - 1].part);
-    }
+    progress(core, in, i);
     return i;
 }

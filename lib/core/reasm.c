@@ -137,7 +137,7 @@ bool us_reasm_next_held(const struct us_reasm *reasm) {
     return fifo->count && us_fifo_head(fifo)->seq == reasm->cursor;
 }
 
-uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct us_held *out, uint32_t max) {
+uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max) {
     if (reasm->held == 0) {
         return 0;
     }
@@ -156,7 +156,7 @@ uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct u
             break;
         }
         __builtin_prefetch(head + 2);
-        out[n++] = *head;
+        us_held_out(head, &out[n++]);
         bytes += head->bytes;
         cursor++;
         us_fifo_pop(fifo, chunks);

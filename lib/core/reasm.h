@@ -15,6 +15,7 @@
 #include <base/heap.h>
 #include <base/seqset.h>
 #include <core/held.h>
+#include <unsalt/core.h>
 
 #define US_LANE_MODE_MAX 256 /* above, S costs more memory than the heap: irregular mode */
 
@@ -58,8 +59,7 @@ enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks,
 /* The parts of us_reasm_insert() and of the other calls that serve irregular mode; see irregular.c. */
 bool us_irregular_enter(struct us_reasm *reasm, struct us_chunks *chunks);
 enum us_insert us_irregular_insert(struct us_reasm *reasm, struct us_chunks *chunks, const struct us_held *held);
-uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct us_held *out, uint32_t max);
-void us_irregular_popped(struct us_reasm *reasm, struct us_chunks *chunks, struct us_lane *lane);
+uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max);
 void us_irregular_rebuild(struct us_reasm *reasm, struct us_chunks *chunks);
 
 /* The lowest held number; UNSALT_NO_SEQ if nothing is held. */
@@ -68,8 +68,21 @@ uint64_t us_reasm_lowest(const struct us_reasm *reasm);
 uint64_t us_reasm_oldest(const struct us_reasm *reasm);
 /* Is the cursor's own record held? */
 bool us_reasm_next_held(const struct us_reasm *reasm);
-/* Takes up to max consecutive records from the cursor on, copied to out; the cursor follows. Returns how many. */
-uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, struct us_held *out, uint32_t max);
+/*
+ * Takes up to max consecutive records from the cursor on; the cursor follows. Returns how many. Of each the fields
+ * msg, seq, part, flags and lane of `out` are set; ticket is its low half, waited_ns the time of its arrival.
+ */
+uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max);
+static inline void us_held_out(const struct us_held *held, unsalt_core_out_t *out) {
+    out->msg = held->msg;
+    out->seq = held->seq;
+    out->waited_ns = held->arrived;
+    out->ticket = held->ticket;
+    out->part = held->part;
+    out->flags = held->flags;
+    out->lane = held->lane;
+    out->reserved = 0;
+}
 /* Moves the cursor up to `to` <= lowest held number. */
 void us_reasm_skip(struct us_reasm *reasm, uint64_t to);
 /* Removes every record of a partition; `gone` gets each. Needs no memory. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A partition is taken away. What is held from it leaves as REVOKED: it will be read again, by whoever owns it next,
- * from the committed frontier. So what a session of the set knows of its cursor is void, or a record that was handed out,
- * not committed, and is read again would pass for a duplicate: such sessions start again, as after a restart. All room
- * that this needs is made before anything is changed.
+ * from the committed frontier. So what a session of the set knows of its cursor is void, or a record that was
+ * handed out, not committed, and is read again would pass for a duplicate: such sessions start again, as after a
+ * restart. All room that this needs is made before anything is changed.
  */
 #include <core/engine.h>
 
@@ -46,7 +46,10 @@ static void remove_records(struct unsalt_core *core, struct us_session *session,
     remove_suspects(core, session, part);
 }
 
-/* Suspects of a session that starts again were waiting for a cursor that is void: copies, as far as anybody can tell. */
+/*
+ * Suspects of a session that starts again were waiting for a cursor that is void: copies, as far as anybody can
+ * tell.
+ */
 static void restart_session(struct unsalt_core *core, struct us_session *session) {
     struct us_start *start = session->start;
     us_unready(core, session);

@@ -84,11 +84,8 @@ void us_session_free(struct unsalt_core *core, struct us_session *session) {
     if (session->blocked) {
         core->counters.gaps_open--;
     }
-    for (uint32_t i = 0; i < set->part_count; i++) {
-        struct us_part *part = &core->parts[set->parts[i]];
-        if (part->last_session == session) {
-            part->last_session = NULL;
-        }
+    if (core->last_session == session) {
+        core->last_session = NULL;
     }
     HASH_DELETE(hh, head, node);
     set->table = head;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Verdict `stalled`: an owed partition has shown nothing, and its horizon has not moved, for gap_stall_max_ns of time in
- * which it was being read. The reading clock runs only between unsalt_core_reading(true) and (false), and a paused
- * partition never stalls: a slow application isn't a dead leader. gap_wait_max_ns bounds the wait whatever happens.
+ * Verdict `stalled`: an owed partition has shown nothing, and its horizon has not moved, for gap_stall_max_ns of
+ * time in which it was being read. The reading clock runs only between unsalt_core_reading(true) and (false), and
+ * a paused partition never stalls: a slow application isn't a dead leader. gap_wait_max_ns bounds the wait
+ * whatever happens.
  */
 #include <core/engine.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting, in two stages. First for a time: every wait stands in the clock's heap. Once due, for evidence: it stands in the heap
- * of the first partition that may carry what it waits for and was not read past the due time, and moves on to the
- * next such partition when that one's horizon gets there. So a wait is touched once a partition, not once an answer.
+ * Waiting, in two stages. First for a time: every wait stands in the clock's heap. Once due, for evidence: it
+ * stands in the heap of the first partition that may carry what it waits for and was not read past the due time,
+ * and moves on to the next such partition when that one's horizon gets there. So a wait is touched once a
+ * partition, not once an answer.
  *
  * The clock's heap always has room for every wait that exists; a partition's heap gets its room when it is needed,
  * and a wait that finds none tries again a millisecond later.

@@ -22,6 +22,7 @@
  *   consumer_text.c        the line of an event
  *   consumer_info.c        what is known of a message
  *   consumer_stats.c       statistics
+ *   consumer_gaps.c        giving up gaps at the application's word
  *   consumer_close.c       close, and the watchdog of destroy
  *
  * All state belongs to the thread that is in a call (the guard sees to it), except where a lock or an atomic is named.
@@ -124,7 +125,8 @@ struct us_asker {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t wake;
     struct us_question *asked, *answered; /* owned; `capacity` each */
-    uint32_t asked_count, answered_count, capacity;
+    uint32_t asked_count, answered_count;
+    uint32_t under_way, capacity; /* asked and not taken back yet: never above capacity */
     bool stop;
 };
 
@@ -178,6 +180,7 @@ struct unsalt {
     atomic_bool sleeping;  /* the reader is about to wait on wake_fd */
     int wake_fd;
     bool closed, closing;
+    uint64_t stranded; /* handed out and not acknowledged at close */
     rd_kafka_resp_err_t close_err;
 
     struct us_partition **partitions; /* owned, all that were ever assigned */

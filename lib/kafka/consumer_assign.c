@@ -150,18 +150,23 @@ rd_kafka_resp_err_t us_assign_open(struct unsalt *u, rd_kafka_topic_partition_li
 
 /* ---- closing */
 
+/*
+ * Ends a partition in the core, without pulling: as long as a part of a lane set is still open, its sessions look like
+ * ones that lost a lane. The caller drains when all that go are gone.
+ */
 static void close_one(struct unsalt *u, struct us_partition *p) {
     if (!p->assigned) {
         return;
     }
-    uint64_t now = us_clock_now();
-    uint32_t part = p->part;
     us_pending_drop(p);
-    us_ring_revoke(&u->ring, part, p->generation);
-    us_acks_close(&u->acks, part);
-    unsalt_core_revoke(u->core, part, now);
-    us_drain(u, now);
-    u->by_part[part] = NULL;
+    us_ring_revoke(&u->ring, p->part, p->generation);
+    us_acks_close(&u->acks, p->part);
+    int err = unsalt_core_revoke(u->core, p->part, us_clock_now());
+    if (err != UNSALT_CORE_OK) {
+        us_log(u, 2, "%s [%d] is not closed: the core is out of memory", p->topic, (int)p->partition);
+    }
+    us_core_events(u);
+    u->by_part[p->part] = NULL;
     p->assigned = p->revoking = false;
     p->answer_at = UNSALT_NEVER;
 }
@@ -184,6 +189,7 @@ void us_assign_close(struct unsalt *u, const rd_kafka_topic_partition_list_t *li
             close_one(u, p);
         }
     }
+    us_drain(u, us_clock_now());
 }
 
 void us_assign_close_all(struct unsalt *u) {
@@ -194,6 +200,7 @@ void us_assign_close_all(struct unsalt *u) {
         }
         close_one(u, p);
     }
+    us_drain(u, us_clock_now());
 }
 
 rd_kafka_resp_err_t us_assign_reopen(struct unsalt *u, struct us_partition *p, int64_t start) {
@@ -205,6 +212,7 @@ rd_kafka_resp_err_t us_assign_reopen(struct unsalt *u, struct us_partition *p, i
     if (owned) {
         uint32_t set_size = us_colocation_set_size(u, p, owned, n);
         close_one(u, p);
+        us_drain(u, us_clock_now());
         p->start = start;
         err = open_one(u, p, set_size);
     }
@@ -258,7 +266,6 @@ rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_li
         err = RD_KAFKA_RESP_ERR__INVALID_ARG;
     }
     if (!err) {
-        us_handed_done(u);
         us_acks_apply(u);
         if (u->before.commit_wanted) {
             us_commit(u, false, US_COMMIT_WAIT_MS);

@@ -6,7 +6,7 @@
 #include <kafka/consumer.h>
 
 /* Copies into a list what the call applies to; the others get their error. */
-static rd_kafka_topic_partition_list_t *select(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool paused) {
+static rd_kafka_topic_partition_list_t *pick(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool paused) {
     rd_kafka_topic_partition_list_t *chosen = rd_kafka_topic_partition_list_new(list->cnt + 1);
     for (int i = 0; i < list->cnt; i++) {
         rd_kafka_topic_partition_t *one = &list->elems[i];
@@ -26,7 +26,7 @@ static rd_kafka_resp_err_t set_paused(struct unsalt *u, rd_kafka_topic_partition
         return unsalt_last_error();
     }
     /* Only what changes is told to librdkafka: resuming what isn't paused rewinds it before 2.4.0 (#4637). */
-    rd_kafka_topic_partition_list_t *chosen = select(u, list, !paused);
+    rd_kafka_topic_partition_list_t *chosen = pick(u, list, !paused);
     rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR_NO_ERROR;
     if (chosen->cnt > 0) {
         err = paused ? rd_kafka_pause_partitions(u->rk, chosen) : rd_kafka_resume_partitions(u->rk, chosen);
@@ -90,7 +90,6 @@ rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *pa
     if (!us_enter(u)) {
         return unsalt_last_error();
     }
-    us_handed_done(u);
     us_acks_apply(u);
     rd_kafka_topic_partition_list_t *chosen = seekable(u, partitions);
     rd_kafka_resp_err_t err = chosen->cnt > 0 ? seek_list(u, chosen, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;

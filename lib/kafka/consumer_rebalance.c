@@ -53,10 +53,12 @@ static void on_assign(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
 static void finish(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
     bool incremental = is_incremental(u);
     us_acks_apply(u);
-    if (u->before.commit_wanted && !u->closing && !rd_kafka_assignment_lost(u->rk)) {
-        us_commit(u, true, US_COMMIT_WAIT_MS);
+    if (!u->closing) { /* a close has done both */
+        if (u->before.commit_wanted && !rd_kafka_assignment_lost(u->rk)) {
+            us_commit(u, true, US_COMMIT_WAIT_MS);
+        }
+        us_outstanding_report(u, false);
     }
-    us_outstanding_report(u, false);
     rd_kafka_topic_partition_list_t *mine = assigned_only(u, list);
     us_assign_close(u, list);
     if (u->before.rebalance_cb) {

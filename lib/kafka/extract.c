@@ -125,6 +125,14 @@ static enum place read_headers(const struct us_extractor *x, const rd_kafka_mess
     return place;
 }
 
+/* Whether a payload begins as an object does: a plain topic is not searched for one in vain. */
+static bool begins_object(const char *payload, size_t size) {
+    size_t at = 0;
+    while (at < size && (payload[at] == ' ' || (payload[at] >= '\t' && payload[at] <= '\r')))
+        at++;
+    return at < size && payload[at] == '{';
+}
+
 /*
  * With source `auto` a payload that isn't JSON, or lacks the field, is a plain record; but one that couldn't be
  * looked through might have had a sequence, and is told.
@@ -135,7 +143,7 @@ static enum place read_payload(const struct us_extractor *x, const rd_kafka_mess
     enum us_json_fault fault = US_JSON_SYNTAX;
     if (!expected && x->conf->seq_source != US_SEQ_AUTO)
         return NOWHERE;
-    if (message->payload)
+    if (message->payload && begins_object(message->payload, message->len))
         fault = us_json_read(x->json, message->payload, message->len, found);
     if (fault == US_JSON_OK && found->has_seq) {
         in->seq = found->seq;
