@@ -29,7 +29,7 @@ UNSALT_EXPORT unsalt_conf_t *unsalt_conf_dup(const unsalt_conf_t *conf);
 UNSALT_EXPORT void unsalt_conf_destroy(unsalt_conf_t *conf);
 
 /**
- * Sets a key. The value is copied.
+ * Sets a key. The value is copied; NULL = back to the default.
  * @param errstr on failure: names the key, the value and what is allowed (borrowed; may be NULL with size 0).
  * @returns UNSALT_CONF_OK; UNSALT_CONF_UNKNOWN or UNSALT_CONF_INVALID: nothing changed.
  */

@@ -131,7 +131,7 @@ typedef struct unsalt_core_out {
     X(EPOCH, epoch, "a higher epoch took over: first = old cursor, last = new cursor")              \
     X(RESTART, restart, "the producer went back without a higher epoch; first = new, last = old cursor") \
     X(START, start, "a session was joined in the middle at first")                                  \
-    X(BUDGET, budget, "a budget is full: count = held records")                                     \
+    X(BUDGET, budget, "a budget is full: first = which, count = held records")                                    \
     X(BELOW_FIRST, below_first, "a number below seq.first or reserved: passed on as unsequenced")   \
     X(OVERSIZED, oversized, "a session id over session.id.max: passed on as unsequenced")           \
     X(OFFSET_BACK, offset_back, "an offset at or below one already read: fenced")                   \
@@ -168,7 +168,7 @@ typedef struct unsalt_core_counters {
     uint64_t gaps_open;                /**< sessions that wait for a number now */
     uint64_t sessions, sessions_created, sessions_expired, sessions_remembered;
     uint64_t restarts, epochs, starts_seen;
-    uint64_t budget_full[4];           /**< times full: records, bytes, session records, session bytes */
+    uint64_t budget_full[UNSALT_BUDGET__CNT]; /**< times that a record found the budget full */
     uint64_t in_order;                 /**< released without having been held */
     uint64_t irregular;                /**< held outside their lane's order */
     uint64_t questions, answers;       /**< horizon questions asked for, and answered */

@@ -21,7 +21,7 @@ typedef struct unsalt_stats {
     uint64_t gaps_open;
     uint64_t sessions, sessions_created, sessions_expired, sessions_remembered;
     uint64_t restarts, epochs, starts_seen;
-    uint64_t budget_full[4];           /**< records, bytes, session records, session bytes */
+    uint64_t budget_full[UNSALT_BUDGET__CNT]; /**< times that a record found the budget full */
     uint64_t in_order;                 /**< released without waiting */
     uint64_t irregular;
     uint64_t questions, answers, question_failures;

@@ -69,6 +69,20 @@ typedef enum unsalt_gap_reason {
     UNSALT_GAP__CNT
 } unsalt_gap_reason_t;
 
+/** Budgets. X(CONSTANT, name, text). */
+#define UNSALT_BUDGETS(X)                                                                           \
+    X(RECORDS, records, "records held in all")                                                      \
+    X(BYTES, bytes, "bytes held in all")                                                            \
+    X(SESSION_RECORDS, session_records, "records held of one session")                              \
+    X(SESSION_BYTES, session_bytes, "bytes held of one session")
+
+typedef enum unsalt_budget {
+#define X(C, name, text) UNSALT_BUDGET_##C,
+    UNSALT_BUDGETS(X)
+#undef X
+    UNSALT_BUDGET__CNT
+} unsalt_budget_t;
+
 /** Flags of a record, as they stand in the `unsalt` header (wire values). */
 enum {
     UNSALT_F_FIRST = 0x01,     /**< first record of the session */
@@ -91,6 +105,8 @@ typedef struct unsalt_mem {
 
 /** @returns the name of a ledger state ("held"), or "?" for a value out of range. Any thread. */
 UNSALT_EXPORT const char *unsalt_state_name(unsalt_state_t state);
+/** @returns the name of a budget ("session_bytes"), or "?" for a value out of range. Any thread. */
+UNSALT_EXPORT const char *unsalt_budget_name(unsalt_budget_t budget);
 /** @returns the name of a verdict ("timeout"), or "?" for a value out of range. Any thread. */
 UNSALT_EXPORT const char *unsalt_gap_reason_name(unsalt_gap_reason_t reason);
 

@@ -11,6 +11,15 @@ const char *unsalt_state_name(unsalt_state_t state) {
     return (unsigned)state < UNSALT_STATE__CNT ? names[state] : "?";
 }
 
+const char *unsalt_budget_name(unsalt_budget_t budget) {
+    static const char *const names[] = {
+#define X(C, name, text) #name,
+        UNSALT_BUDGETS(X)
+#undef X
+    };
+    return (unsigned)budget < UNSALT_BUDGET__CNT ? names[budget] : "?";
+}
+
 const char *unsalt_gap_reason_name(unsalt_gap_reason_t reason) {
     static const char *const names[] = {
 #define X(C, name, text) #name,

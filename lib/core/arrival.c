@@ -52,6 +52,9 @@ static unsalt_core_event_t *record_event(struct unsalt_core *core, unsalt_core_e
     event->first = event->last = in->seq;
     event->lane = in->lanes ? in->lane : -1;
     event->count = 1;
+    if (!session && in->kind == UNSALT_KIND_SEQUENCED) {
+        us_event_session(core, event, in->session, in->session_len);
+    }
     return event;
 }
 
@@ -64,7 +67,7 @@ static int duplicate(struct unsalt_core *core, struct us_session *session, const
 
 int us_hold(struct unsalt_core *core, struct us_session *session, struct us_reasm *reasm, const unsalt_core_in_t *in,
             unsalt_core_out_t *out, size_t *n_out) {
-    int err = us_budget_check(core, session, reasm, in->bytes);
+    int err = us_budget_check(core, session, reasm, in);
     if (err != UNSALT_CORE_OK) {
         return err;
     }
@@ -123,11 +126,18 @@ static int below_cursor(struct unsalt_core *core, struct us_session *session, co
 static int current(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                    unsalt_core_out_t *out, size_t *n_out) {
     bool starting = session->special & US_SPECIAL_STARTING;
-    if (!starting && in->seq < session->reasm.cursor) {
-        return below_cursor(core, session, in, out, n_out);
+    if ((session->special & US_SPECIAL_RESTARTED) && in->timestamp >= 0 && in->timestamp <= session->before) {
+        return us_stale(core, session, in, out, n_out);
     }
     if (session->start && !us_shown_reserve(&session->start->shown, &core->mem)) {
         return UNSALT_CORE_NOMEM;
+    }
+    if (!starting && in->seq < session->reasm.cursor) {
+        int err = below_cursor(core, session, in, out, n_out);
+        if (err == UNSALT_CORE_OK && session->start) {
+            us_shown_add(&session->start->shown, in);
+        }
+        return err;
     }
     if (!starting && !session->ready && in->seq == session->reasm.cursor) {
         in_order(core, session, in, out, n_out);
@@ -141,8 +151,7 @@ static int current(struct unsalt_core *core, struct us_session *session, const u
         session->newest = in->timestamp;
     }
     if (in->lanes) {
-        session->lanes = in->lanes;
-        session->since = in->since;
+        us_lanes_learn(session, in);
     }
     if (session->special & US_SPECIAL_SUSPECTS) {
         us_restart_copies(core, session);
@@ -169,7 +178,7 @@ static int unsequenced(struct unsalt_core *core, const unsalt_core_in_t *in, uns
     return UNSALT_CORE_OK;
 }
 
-/* An unknown session: its cursor is remembered, or seq_first, or found out (start.c). */
+/* An unknown session: its cursor is remembered, or seq_first, or found out (start.c). NULL: out of memory. */
 static struct us_session *unknown(struct unsalt_core *core, struct us_set *set, const unsalt_core_in_t *in,
                                   uint32_t hash) {
     struct us_session *session = us_session_new(core, set, in->session, in->session_len, hash);
@@ -191,6 +200,7 @@ static struct us_session *unknown(struct unsalt_core *core, struct us_set *set, 
     }
     struct us_start *start = us_start_alloc(core, session);
     if (!start) {
+        core->counters.sessions_created--;
         us_session_free(core, session);
         return NULL;
     }
@@ -231,7 +241,9 @@ static int sequenced(struct unsalt_core *core, struct us_part *part, struct us_s
     if (err == US_EPOCH_CURRENT) {
         err = current(core, session, in, out, n_out);
     }
-    if (err != UNSALT_CORE_OK && fresh) {
+    if (fresh && err == UNSALT_CORE_OK) {
+        us_idlest_goes(core);
+    } else if (fresh) {
         forget_fresh(core, fresh);
     }
     return err;

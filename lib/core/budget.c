@@ -6,7 +6,14 @@
  */
 #include <core/engine.h>
 
-enum { RECORDS, BYTES, SESSION_RECORDS, SESSION_BYTES, NONE };
+/* Names of UNSALT_BUDGETS in short; NONE: there is room. */
+enum {
+    RECORDS = UNSALT_BUDGET_RECORDS,
+    BYTES = UNSALT_BUDGET_BYTES,
+    SESSION_RECORDS = UNSALT_BUDGET_SESSION_RECORDS,
+    SESSION_BYTES = UNSALT_BUDGET_SESSION_BYTES,
+    NONE = UNSALT_BUDGET__CNT
+};
 
 bool us_budget_half(const struct unsalt_core *core) {
     return core->counters.state[UNSALT_STATE_HELD] >= core->params.budget_records / 2 + 1 ||
@@ -37,7 +44,7 @@ static void tell(struct unsalt_core *core, const struct us_session *session, int
         return;
     }
     core->budget_told[which] = true;
-    unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_BUDGET, which >= SESSION_RECORDS ? session : NULL);
+    unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_BUDGET, session);
     event->count = core->counters.state[UNSALT_STATE_HELD];
     event->first = event->last = (uint64_t)which;
 }
@@ -77,6 +84,20 @@ static struct us_wait *oldest_wait(const struct unsalt_core *core) {
     return node ? (struct us_wait *)((char *)node - offsetof(struct us_wait, node)) : NULL;
 }
 
+/* Is the wait still for what it was armed for? Timers are lazy: one of a gap that has closed is armed anew. */
+static bool exact(struct unsalt_core *core, struct us_wait *wait) {
+    struct us_session *session = wait->session;
+    if (wait->kind != US_WAIT_GAP || !session->blocked || (session->special & US_SPECIAL_ENDING)) {
+        return true;
+    }
+    uint64_t due = us_gap_due_at(core, session);
+    if (due == wait->due) {
+        return true;
+    }
+    us_wait_at(core, wait, due);
+    return false;
+}
+
 /*
  * The session that has waited longest gives way. Waits that have nothing to wait for any more are cleared on the
  * way.
@@ -87,6 +108,9 @@ static bool oldest_gives_way(struct unsalt_core *core) {
         if (!wait) {
             return false;
         }
+        if (!exact(core, wait)) {
+            continue;
+        }
         if (us_overflow(core, wait->session)) {
             return true;
         }
@@ -94,34 +118,85 @@ static bool oldest_gives_way(struct unsalt_core *core) {
     }
 }
 
-int us_budget_check(struct unsalt_core *core, struct us_session *session, struct us_reasm *reasm, uint32_t bytes) {
-    int which = exhausted(core, reasm, bytes);
-    if (which == NONE) {
-        core->blocked_since = UNSALT_NEVER;
-        if (core->budget_told[RECORDS] | core->budget_told[BYTES] | core->budget_told[SESSION_RECORDS] |
-            core->budget_told[SESSION_BYTES]) {
-            bool full = us_budget_half(core);
-            for (int i = 0; i < NONE; i++) {
-                core->budget_told[i] = core->budget_told[i] && full;
-            }
+static void tell_again(struct unsalt_core *core) {
+    bool any = false;
+    for (int i = 0; i < NONE; i++) {
+        any |= core->budget_told[i];
+    }
+    if (any && !us_budget_half(core)) {
+        for (int i = 0; i < NONE; i++) {
+            core->budget_told[i] = false;
         }
+    }
+}
+
+/* May the record be refused, because a wait may still last? `since`: when the first one was refused. */
+static bool refuse(struct unsalt_core *core, uint64_t *since) {
+    if (core->params.budget_policy != UNSALT_BUDGET_BLOCK) {
+        return false;
+    }
+    if (*since == UNSALT_NEVER) {
+        *since = core->now;
+    }
+    return us_time_add(*since, core->params.block_max_ns) > core->now;
+}
+
+/* The session's own budget is full: its own wait is ended, or lasts until block_max_ns are over. */
+static int full_session(struct unsalt_core *core, struct us_session *session) {
+    if (refuse(core, &session->refused_since)) {
+        uint64_t until = us_time_add(session->refused_since, core->params.block_max_ns);
+        core->refused_until = until < core->refused_until ? until : core->refused_until;
+        return UNSALT_CORE_BLOCKED;
+    }
+    session->refused_since = UNSALT_NEVER;
+    return us_overflow(core, session) ? UNSALT_CORE_PULL : UNSALT_CORE_OK;
+}
+
+int us_budget_check(struct unsalt_core *core, struct us_session *session, const struct us_reasm *reasm,
+                    const unsalt_core_in_t *in) {
+    int which = exhausted(core, reasm, in->bytes);
+    if (which != RECORDS && which != BYTES) {
+        core->blocked_since = UNSALT_NEVER;
+    }
+    if (which == NONE) {
+        session->refused_since = UNSALT_NEVER;
+        tell_again(core);
         return UNSALT_CORE_OK;
+    }
+    if (us_reasm_has(reasm, in->seq)) {
+        return UNSALT_CORE_OK; /* a copy needs no room */
     }
     if (core->ready_first || core->leaving.count) {
         return UNSALT_CORE_PULL;
     }
-    tell(core, session, which);
-    if (core->params.budget_policy == UNSALT_BUDGET_BLOCK) {
-        if (core->blocked_since == UNSALT_NEVER) {
-            core->blocked_since = core->now;
-        }
+    bool own = which == SESSION_RECORDS || which == SESSION_BYTES;
+    tell(core, own ? session : NULL, which);
+    if (own) {
+        return full_session(core, session);
+    }
+    if (refuse(core, &core->blocked_since)) {
         return UNSALT_CORE_BLOCKED;
     }
-    bool gave_way = which >= SESSION_RECORDS ? us_overflow(core, session) : oldest_gives_way(core);
-    return gave_way ? UNSALT_CORE_PULL : UNSALT_CORE_OK;
+    core->blocked_since = UNSALT_NEVER;
+    return oldest_gives_way(core) ? UNSALT_CORE_PULL : UNSALT_CORE_OK;
 }
 
+uint64_t us_budget_deadline(const struct unsalt_core *core) {
+    uint64_t until = UNSALT_NEVER;
+    if (core->blocked_since != UNSALT_NEVER) {
+        until = us_time_add(core->blocked_since, core->params.block_max_ns);
+    }
+    return until < core->refused_until ? until : core->refused_until;
+}
+
+/*
+ * A push that was refused for block_max_ns may be tried again: for the session's own budget that is enough, for those
+ * of all the oldest wait gives way now.
+ */
 void us_budget_block_over(struct unsalt_core *core) {
+    if (core->refused_until <= core->now) {
+        core->refused_until = UNSALT_NEVER;
+    }
     if (core->blocked_since == UNSALT_NEVER || !us_events_room(core) ||
         us_time_add(core->blocked_since, core->params.block_max_ns) > core->now) {
         return;

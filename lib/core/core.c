@@ -40,16 +40,16 @@ void unsalt_core_params_init(unsalt_core_params_t *params) {
     X(late, UNSALT_LATE_DELIVER, UNSALT_LATE_DROP)                                                  \
     X(gap_clock, UNSALT_CLOCK_HORIZON, UNSALT_CLOCK_WALL)                                           \
     X(budget_policy, UNSALT_BUDGET_SKIP_GAP, UNSALT_BUDGET_BLOCK)                                   \
-    X(budget_records, 1, (uint64_t)1 << 31)                                                         \
-    X(budget_bytes, 1, UINT64_MAX / 2)                                                              \
-    X(session_budget_records, 1, (uint64_t)1 << 31)                                                 \
-    X(session_budget_bytes, 1, UINT64_MAX / 2)                                                      \
+    X(budget_records, 1, UINT64_MAX - 1)                                                            \
+    X(budget_bytes, 1, UINT64_MAX - 1)                                                              \
+    X(session_budget_records, 1, UINT64_MAX - 1)                                                    \
+    X(session_budget_bytes, 1, UINT64_MAX - 1)                                                      \
     X(release_max, 1, UINT32_MAX)                                                                   \
     X(sessions_max, 1, UINT32_MAX)                                                                  \
-    X(remembered_max, 0, (uint64_t)1 << 30)                                                         \
-    X(skips_max, 1, 1 << 20)                                                                        \
+    X(remembered_max, 0, UINT32_MAX)                                                                \
+    X(skips_max, 1, UINT32_MAX)                                                                       \
     X(session_id_max, 1, 4096)                                                                      \
-    X(restart_k, 2, 1024)
+    X(restart_k, 2, UINT32_MAX)
 
 static bool params_valid(const unsalt_core_params_t *params, char *errstr, size_t size) {
     if (params->size != sizeof(*params)) {
@@ -88,6 +88,8 @@ unsalt_core_t *unsalt_core_new(const unsalt_core_params_t *params, char *errstr,
         core->chunks.mem = &core->mem;
         core->reading_since = UNSALT_NEVER;
         core->blocked_since = UNSALT_NEVER;
+        core->refused_until = UNSALT_NEVER;
+        core->chunks.seed = params->hash_seed;
         us_cursors_init(&core->cursors, params->remembered_max, params->hash_seed);
         if (us_events_init(core)) {
             return core;

@@ -37,6 +37,7 @@ struct us_wait {
     uint32_t where; /* US_WHERE_NONE, US_WHERE_CLOCK, or the index of the partition whose heap it stands in */
     uint32_t step;  /* index in the set's list of partitions of the one it waits for */
     enum us_wait_kind kind;
+    bool stalled;   /* a partition was passed over because it counts as stalled */
     uint64_t due;
     struct us_session *session;
 };
@@ -59,6 +60,8 @@ struct us_start {
     struct us_wait wait;
     struct us_shown shown;
     uint64_t first_sight;
+    bool back;       /* of a run that the producer went back to: it needn't begin at seq_first */
+    bool first_seen; /* seq_first, or a record flagged as the session's first, is held */
 };
 
 /* A later run that has shown up while the current one isn't over. */
@@ -80,7 +83,7 @@ struct us_suspects {
     uint32_t count, capacity;
     int64_t newest;
     uint16_t lanes;
-    struct us_held held[];
+    struct us_held *held;
 };
 
 /* Why a session isn't in its ordinary state; 0 = a record at the cursor passes at once. */
@@ -90,7 +93,8 @@ enum {
     US_SPECIAL_LATER = 0x04,    /* `later` is not empty */
     US_SPECIAL_ENDING = 0x08,   /* the current run is over: its gaps give way, then the later one takes over */
     US_SPECIAL_SUSPECTS = 0x10, /* `suspects` is not empty */
-    US_SPECIAL_STALE = 0x20     /* the last records were of a lower epoch: `stale_run` counts */
+    US_SPECIAL_STALE = 0x20,    /* the last records were of a lower epoch: `stale_run` counts */
+    US_SPECIAL_RESTARTED = 0x40 /* it went back without an epoch: `before` tells the run before from this one */
 };
 
 struct us_session {
@@ -100,9 +104,13 @@ struct us_session {
     uint64_t gap_cursor; /* cursor when `gap` began to wait for partitions */
     struct us_skips skips;
     uint64_t epoch;
-    uint64_t since;  /* of the newest header: first number to which `lanes` applies */
+    uint64_t since;  /* of the highest header: first number to which `lanes` applies */
+    uint64_t upto;   /* the highest number for which `lanes` and `since` are known to hold */
+    uint64_t refused_since; /* policy block: since when its own budget refuses; UNSALT_NEVER */
     uint64_t active; /* time of the last record */
     int64_t newest;  /* greatest timestamp of a record that was accepted */
+    int64_t before;  /* greatest timestamp of the run that a restart backwards has ended */
+    uint64_t began;  /* when the current run took over from another; 0: it didn't */
     struct us_start *start;
     struct us_later *later;
     struct us_suspects *suspects;
@@ -116,6 +124,7 @@ struct us_session {
     bool blocked;   /* holds records and waits for a lower number */
     bool after_gap; /* the next release is the first above a gap */
     bool last;      /* its last record was released */
+    bool flushing;  /* gaps below what arrived up to core->flush_time give way */
     uint32_t hash;
     uint32_t id_len;
     unsigned char *id; /* stands behind the session in the same block */
@@ -127,7 +136,7 @@ struct us_part {
     struct us_frontier frontier;
     struct us_horizon horizon;
     struct us_heap waiting; /* waits whose due time its horizon has not reached */
-    uint64_t need;          /* latest due time among them */
+    uint64_t need;          /* latest due time that something waits, or waited, for it to reach */
     struct us_set *set;     /* NULL: the slot is free */
     uint64_t read_mark;     /* reading clock at the last progress */
     uint32_t generation;
@@ -140,7 +149,7 @@ struct us_part {
 };
 
 struct us_set {
-    struct us_set *next;
+    struct us_set *next, *prev;
     void *table;                 /* sessions by id: uthash, known to sessions.c only */
     uint32_t tag;                /* the caller's number */
     uint32_t size;               /* partitions it must have; 0 = doesn't matter */
@@ -175,8 +184,12 @@ struct unsalt_core {
     struct us_chunks chunks;
     struct us_part *parts;
     uint32_t part_count;     /* slots, free ones included */
+    uint32_t part_capacity;
+    uint32_t part_free;      /* no slot below is free */
     uint32_t generation;
     struct us_set *sets;
+    void *sets_by_tag;       /* uthash, known to set.c only */
+    uint64_t flush_time;     /* of the last flush: what arrived up to then goes */
     struct us_heap clock;    /* waits that are not due */
     uint32_t waits;          /* waits that exist: the clock has room for each */
     struct us_session *ready_first, *ready_last;
@@ -187,8 +200,9 @@ struct unsalt_core {
     struct us_leaving leaving;
     uint64_t reading_ns;     /* reading clock: total, up to reading_since */
     uint64_t reading_since;  /* UNSALT_NEVER: not reading */
-    uint64_t blocked_since;  /* policy block: since when pushes are refused; UNSALT_NEVER */
-    bool budget_told[4];     /* the BUDGET event was raised and the budget has not fallen to half since */
+    uint64_t blocked_since;  /* policy block: since when a budget of all refuses; UNSALT_NEVER */
+    uint64_t refused_until;  /* policy block: when the earliest session's own refusal is over */
+    bool budget_told[UNSALT_BUDGET__CNT]; /* the BUDGET event was raised and the budget has not fallen to half since */
     bool any_moved;
 };
 
@@ -213,6 +227,8 @@ static inline struct us_part *us_part_get(const struct unsalt_core *core, uint32
 bool us_events_init(struct unsalt_core *core);
 void us_events_destroy(struct unsalt_core *core);
 unsalt_core_event_t *us_event(struct unsalt_core *core, unsalt_core_event_type_t type, const struct us_session *session);
+/* Names the session of an event by its id; a longer one than session_id_max is cut. */
+void us_event_session(struct unsalt_core *core, unsalt_core_event_t *event, const void *id, uint32_t len);
 static inline bool us_events_room(const struct unsalt_core *core) {
     return core->events.count + US_EVENTS_ROOM <= US_EVENTS_CAPACITY;
 }
@@ -232,17 +248,25 @@ void us_idle_touch(struct unsalt_core *core, struct us_session *session); /* to 
 void us_idle_unlink(struct unsalt_core *core, struct us_session *session);
 bool us_session_is_idle(const struct us_session *session);
 void us_session_retire(struct unsalt_core *core, struct us_session *session); /* remembers the cursor, frees */
+void us_idlest_goes(struct unsalt_core *core); /* if there are too many sessions */
 void us_expire_sessions(struct unsalt_core *core);
 uint64_t us_expiry_deadline(const struct unsalt_core *core);
 
-/* waiting.c */
+/* waiting.c; owed: something waits, or waited, for the partition to be read on */
+static inline bool us_part_owed(const struct us_part *part) {
+    return part->set && part->need > part->horizon.reached;
+}
 bool us_wait_reserve(struct unsalt_core *core);
 void us_wait_init(struct us_wait *wait, enum us_wait_kind kind, struct us_session *session);
 void us_wait_at(struct unsalt_core *core, struct us_wait *wait, uint64_t due);
 void us_wait_cancel(struct unsalt_core *core, struct us_wait *wait);
 void us_wait_gone(struct unsalt_core *core, struct us_wait *wait); /* cancel, and give its room back */
 void us_wait_for_parts(struct unsalt_core *core, struct us_wait *wait);
+/* The partition has shown what the wait is for: if it stands there, it goes on. */
+void us_wait_let_off(struct unsalt_core *core, struct us_wait *wait, uint32_t part);
 void us_wait_moved(struct unsalt_core *core, struct us_part *part);
+/* Waits of the partition that were due at or before `due` are over, whatever was read. */
+void us_wait_impatient(struct unsalt_core *core, struct us_part *part, uint64_t due);
 
 /* owed.c: may this partition still carry what the wait is for? */
 bool us_owed_by(const struct unsalt_core *core, const struct us_wait *wait, const struct us_part *part, uint32_t index);
@@ -259,7 +283,24 @@ void us_start_begin(struct unsalt_core *core, struct us_session *session, struct
 void us_start_free(struct unsalt_core *core, struct us_start *start); /* NULL is allowed */
 void us_start_saw(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in);
 void us_start_now(struct unsalt_core *core, struct us_session *session);
+void us_start_look(struct unsalt_core *core, struct us_session *session); /* may it start? else it waits */
 void us_start_done(struct unsalt_core *core, struct us_session *session);
+
+/*
+ * What a header says of the lanes holds for since..seq. The rule of the highest number is kept; a lower one that says
+ * otherwise speaks of the past.
+ */
+static inline void us_lanes_learn(struct us_session *session, const unsalt_core_in_t *in) {
+    if (session->lanes == 0 || in->seq >= session->upto) {
+        session->lanes = in->lanes;
+        session->since = in->since;
+        session->upto = in->seq;
+    }
+}
+/* Is the lane of every number of first..last known: number mod session->lanes? */
+static inline bool us_lanes_known(const struct us_session *session, uint64_t first, uint64_t last) {
+    return session->lanes && session->since <= first && last <= session->upto;
+}
 
 /* resumed.c */
 bool us_resumed_proven(const struct unsalt_core *core, const struct us_session *session);
@@ -268,6 +309,8 @@ bool us_resumed_likely(const struct unsalt_core *core, const struct us_session *
 /* epoch.c */
 int us_epoch_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                      unsalt_core_out_t *out, size_t *n_out);
+int us_stale(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+             unsalt_core_out_t *out, size_t *n_out);
 void us_epoch_over(struct unsalt_core *core, struct us_later *later);
 void us_epoch_continue(struct unsalt_core *core, struct us_session *session);
 void us_later_free(struct unsalt_core *core, struct us_later *later);
@@ -311,7 +354,10 @@ void us_leaving_add(struct unsalt_core *core, const struct us_held *held, unsalt
 void us_give_up(struct unsalt_core *core, struct us_session *session, unsalt_gap_reason_t reason);
 void us_gap_due(struct unsalt_core *core, struct us_session *session);
 void us_gap_evidence(struct unsalt_core *core, struct us_session *session, bool stalled);
-uint64_t us_gap_timeout(const struct unsalt_core *core);
+uint64_t us_gap_due_at(const struct unsalt_core *core, const struct us_session *session);
+
+/* flush.c: is the head gap of the session to be flushed? */
+bool us_flush_wanted(const struct unsalt_core *core, struct us_session *session);
 
 /* stalled.c */
 void us_stall_progress(struct unsalt_core *core, struct us_part *part);
@@ -319,7 +365,9 @@ void us_stall_check(struct unsalt_core *core);
 uint64_t us_stall_deadline(const struct unsalt_core *core);
 
 /* budget.c */
-int us_budget_check(struct unsalt_core *core, struct us_session *session, struct us_reasm *reasm, uint32_t bytes);
+int us_budget_check(struct unsalt_core *core, struct us_session *session, const struct us_reasm *reasm,
+                    const unsalt_core_in_t *in);
+uint64_t us_budget_deadline(const struct unsalt_core *core);
 void us_budget_block_over(struct unsalt_core *core);
 bool us_overflow(struct unsalt_core *core, struct us_session *session);
 bool us_budget_half(const struct unsalt_core *core);

@@ -105,7 +105,11 @@ static int later_arrival(struct unsalt_core *core, struct us_session *session, c
         us_later_insert(session, fresh);
         us_wait_at(core, &fresh->wait, core->now);
     }
-    if (!later->over && (shown_everywhere(later) || later_count(session) > LATER_MAX)) {
+    if (!later->over) {
+        us_wait_let_off(core, &later->wait, in->part);
+        later = later_find(session, in->epoch); /* it may have taken over */
+    }
+    if (later && !later->over && (shown_everywhere(later) || later_count(session) > LATER_MAX)) {
         us_epoch_over(core, later_count(session) > LATER_MAX ? session->later : later);
     }
     return UNSALT_CORE_OK;
@@ -159,6 +163,9 @@ static int went_back(struct unsalt_core *core, struct us_session *session, const
         return UNSALT_CORE_NOMEM;
     }
     later->start = us_start_alloc(core, session);
+    if (later->start) {
+        later->start->back = true;
+    }
     later->reasm.cursor = 0;
     int err = UNSALT_CORE_NOMEM;
     if (later->start && us_shown_reserve(&later->start->shown, &core->mem)) {
@@ -179,13 +186,9 @@ static int went_back(struct unsalt_core *core, struct us_session *session, const
     return UNSALT_CORE_OK;
 }
 
-static int stale_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
-                         unsalt_core_out_t *out, size_t *n_out) {
-    if (session->stale_run + 1u >= core->params.restart_k) {
-        return went_back(core, session, in, out, n_out);
-    }
-    session->stale_run++;
-    session->special |= US_SPECIAL_STALE;
+/* Of a run that is over; its numbers mean nothing any more. */
+int us_stale(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+             unsalt_core_out_t *out, size_t *n_out) {
     unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_STALE, session);
     event->epoch = in->epoch;
     event->first = event->last = in->seq;
@@ -196,6 +199,16 @@ static int stale_arrival(struct unsalt_core *core, struct us_session *session, c
                                                                     : UNSALT_STATE_DEAD_LETTERED;
     us_arrival_out(core, in, state, out, n_out);
     return UNSALT_CORE_OK;
+}
+
+static int stale_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                         unsalt_core_out_t *out, size_t *n_out) {
+    if (session->stale_run + 1u >= core->params.restart_k) {
+        return went_back(core, session, in, out, n_out);
+    }
+    session->stale_run++;
+    session->special |= US_SPECIAL_STALE;
+    return us_stale(core, session, in, out, n_out);
 }
 
 int us_epoch_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
@@ -246,15 +259,24 @@ static void take_over(struct unsalt_core *core, struct us_session *session) {
     event->first = back ? us_reasm_lowest(&later->reasm) : session->reasm.cursor;
     event->last = back ? session->reasm.cursor : later->reasm.cursor;
     *(back ? &core->counters.restarts : &core->counters.epochs) += 1;
+    us_wait_cancel(core, &session->gap);
     us_reasm_destroy(&session->reasm, &core->chunks);
     us_skips_destroy(&session->skips, &core->mem);
     us_start_free(core, session->start);
     session->skips = (struct us_skips){0};
     session->reasm = later->reasm;
+    session->before = session->newest > session->before ? session->newest : session->before;
+    if (back && later->epoch == session->epoch) {
+        session->special |= US_SPECIAL_RESTARTED;
+    }
+    session->began = core->now;
     session->epoch = later->epoch;
     session->newest = later->newest;
     session->start = NULL;
     session->last = false;
+    session->lanes = 0; /* the lanes of a run are its own */
+    session->since = UNSALT_NO_SEQ;
+    session->upto = 0;
     session->later = later->next;
     uint8_t cleared = US_SPECIAL_STARTING | US_SPECIAL_STARTED | US_SPECIAL_ENDING | US_SPECIAL_STALE;
     session->special = (uint8_t)(session->special & ~cleared);
@@ -287,11 +309,8 @@ void us_epoch_continue(struct unsalt_core *core, struct us_session *session) {
     }
     take_over(core, session);
     if (session->special & US_SPECIAL_STARTING) {
-        if (us_reasm_lowest(&session->reasm) == core->params.seq_first) {
-            us_start_now(core, session);
-        } else {
-            us_wait_at(core, &session->start->wait, core->now);
-        }
+        session->start->first_seen = us_reasm_lowest(&session->reasm) == core->params.seq_first;
+        us_start_look(core, session);
     } else if (us_reasm_next_held(&session->reasm)) {
         us_ready(core, session);
     } else if (session->reasm.held) {

@@ -29,13 +29,20 @@ unsalt_core_event_t *us_event(struct unsalt_core *core, unsalt_core_event_type_t
     event->offset = -1;
     event->lane = -1;
     if (session) {
-        unsigned char *id = ring->ids + (size_t)slot * core->params.session_id_max;
-        memcpy(id, session->id, session->id_len);
-        event->session = id;
-        event->session_len = session->id_len;
+        us_event_session(core, event, session->id, session->id_len);
         event->epoch = session->epoch;
     }
     return event;
+}
+
+void us_event_session(struct unsalt_core *core, unsalt_core_event_t *event, const void *id, uint32_t len) {
+    size_t room = core->params.session_id_max, slot = (size_t)(event - core->events.events);
+    unsigned char *copy = core->events.ids + slot * room;
+    event->session_len = len < room ? len : (uint32_t)room;
+    if (event->session_len) {
+        memcpy(copy, id, event->session_len);
+        event->session = copy;
+    }
 }
 
 size_t unsalt_core_events(unsalt_core_t *core, unsalt_core_event_t *ev, size_t max) {

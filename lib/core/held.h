@@ -32,6 +32,7 @@ struct us_chunk {
 /* Chunks of a core. A few free ones of each class are kept, so that a FIFO that breathes doesn't call the allocator. */
 struct us_chunks {
     const struct unsalt_mem *mem;
+    uint64_t seed; /* of the sets of held numbers */
     struct us_chunk *spare[US_CHUNK_CLASSES];
     uint32_t spares[US_CHUNK_CLASSES];
 };

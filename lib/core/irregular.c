@@ -33,6 +33,7 @@ bool us_irregular_enter(struct us_reasm *reasm, struct us_chunks *chunks) {
         if (!reasm->irregular) {
             return false;
         }
+        reasm->irregular->seqs.seed = chunks->seed;
     }
     struct us_irregular *irregular = reasm->irregular;
     if (!us_heap_reserve(&irregular->heap, chunks->mem, reasm->lane_count) ||

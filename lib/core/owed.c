@@ -18,11 +18,11 @@ static bool lane_in_range(uint64_t first, uint64_t last, uint16_t lane, uint16_t
 }
 
 static bool gap_owed_by(const struct us_session *session, const struct us_part *part) {
-    uint64_t first = session->reasm.cursor;
-    if (part->lane < 0 || session->lanes == 0 || session->since > first) {
+    uint64_t first = session->reasm.cursor, last = us_reasm_lowest(&session->reasm) - 1;
+    if (part->lane < 0 || !us_lanes_known(session, first, last)) {
         return true;
     }
-    return lane_in_range(first, us_reasm_lowest(&session->reasm) - 1, (uint16_t)part->lane, session->lanes);
+    return lane_in_range(first, last, (uint16_t)part->lane, session->lanes);
 }
 
 static bool start_owed_by(const struct unsalt_core *core, const struct us_session *session,

@@ -5,21 +5,37 @@
 #define PARTS_MAX 65535u
 
 static int free_slot(struct unsalt_core *core) {
-    for (uint32_t i = 0; i < core->part_count; i++) {
-        if (!core->parts[i].set) {
-            return (int)i;
+    for (; core->part_free < core->part_count; core->part_free++) {
+        if (!core->parts[core->part_free].set) {
+            return (int)core->part_free;
         }
     }
     if (core->part_count == PARTS_MAX) {
         return UNSALT_CORE_LIMIT;
     }
-    struct us_part *parts = us_realloc_array(&core->mem, core->parts, core->part_count + 1, sizeof(*parts));
-    if (!parts) {
-        return UNSALT_CORE_NOMEM;
+    if (core->part_count == core->part_capacity) {
+        uint32_t capacity = core->part_capacity ? 2 * core->part_capacity : 8;
+        struct us_part *parts = us_realloc_array(&core->mem, core->parts, capacity, sizeof(*parts));
+        if (!parts) {
+            return UNSALT_CORE_NOMEM;
+        }
+        core->parts = parts;
+        core->part_capacity = capacity;
     }
-    core->parts = parts;
-    parts[core->part_count] = (struct us_part){0};
+    core->parts[core->part_count] = (struct us_part){0};
     return (int)core->part_count++;
+}
+
+/* Sessions that waited for the set to become complete are looked at again. */
+static void set_complete(struct unsalt_core *core, struct us_set *set) {
+    if (!us_set_complete(set)) {
+        return;
+    }
+    for (struct us_session *session = us_session_first(set); session; session = us_session_next(session)) {
+        if (session->special & US_SPECIAL_STARTING) {
+            us_wait_at(core, &session->start->wait, core->now);
+        }
+    }
 }
 
 int unsalt_core_assign(unsalt_core_t *core, const unsalt_core_partition_t *partition) {
@@ -53,6 +69,7 @@ int unsalt_core_assign(unsalt_core_t *core, const unsalt_core_partition_t *parti
     part->generation = core->generation;
     us_stall_progress(core, part);
     core->counters.partitions++;
+    set_complete(core, set);
     return slot;
 }
 

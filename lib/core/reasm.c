@@ -54,6 +54,35 @@ static bool is_sure_duplicate(const struct us_reasm *reasm, const struct us_lane
     return seq >= head && (lane->last - head) / reasm->modulus + 1 == lane->fifo.count;
 }
 
+bool us_reasm_has(const struct us_reasm *reasm, uint64_t seq) {
+    if (reasm->held == 0) {
+        return false;
+    }
+    if (reasm->modulus == 0) {
+        return us_seqset_has(&reasm->irregular->seqs, seq);
+    }
+    const struct us_lane *lane = &reasm->lanes[seq % reasm->modulus];
+    const struct us_fifo *fifo = &lane->fifo;
+    if (fifo->count == 0 || seq > lane->last || seq < us_fifo_head(fifo)->seq) {
+        return false;
+    }
+    if (is_sure_duplicate(reasm, lane, seq)) {
+        return true;
+    }
+    const struct us_chunk *chunk = fifo->head;
+    uint32_t index = fifo->first;
+    for (uint32_t left = fifo->count; left; left--) {
+        if (index == chunk->capacity) {
+            chunk = chunk->next;
+            index = 0;
+        }
+        if (chunk->entries[index++].seq == seq) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks, const struct us_held *held,
                                uint16_t lanes) {
     if (reasm->held == 0 && !choose_mode(reasm, chunks, lanes)) {

@@ -83,6 +83,8 @@ static inline void us_held_out(const struct us_held *held, unsalt_core_out_t *ou
     out->lane = held->lane;
     out->reserved = 0;
 }
+/* Is this number held? O(1), but for a lane with a hole: then O(held). */
+bool us_reasm_has(const struct us_reasm *reasm, uint64_t seq);
 /* Moves the cursor up to `to` <= lowest held number. */
 void us_reasm_skip(struct us_reasm *reasm, uint64_t to);
 /* Removes every record of a partition; `gone` gets each. Needs no memory. */

@@ -31,14 +31,13 @@ static uint64_t lowest_of(const struct us_suspects *suspects) {
     return lowest;
 }
 
-/* The room for suspects: made once for a session. */
-static struct us_suspects *room(struct unsalt_core *core, struct us_session *session) {
+/* The suspects of a session: made once, empty. */
+static struct us_suspects *suspects_of(struct unsalt_core *core, struct us_session *session) {
     struct us_suspects *suspects = session->suspects;
     if (suspects) {
         return suspects;
     }
-    uint32_t capacity = core->params.restart_k;
-    suspects = us_calloc(&core->mem, 1, sizeof(*suspects) + capacity * sizeof(suspects->held[0]));
+    suspects = us_calloc(&core->mem, 1, sizeof(*suspects));
     if (!suspects) {
         return NULL;
     }
@@ -47,9 +46,21 @@ static struct us_suspects *room(struct unsalt_core *core, struct us_session *ses
         us_free(&core->mem, suspects);
         return NULL;
     }
-    suspects->capacity = capacity;
     session->suspects = suspects;
     return suspects;
+}
+
+static bool room_for_one(struct unsalt_core *core, struct us_suspects *suspects) {
+    if (suspects->count == suspects->capacity) {
+        uint32_t capacity = suspects->capacity ? 2 * suspects->capacity : 8;
+        struct us_held *held = us_realloc_array(&core->mem, suspects->held, capacity, sizeof(*held));
+        if (!held) {
+            return false;
+        }
+        suspects->held = held;
+        suspects->capacity = capacity;
+    }
+    return us_leaving_reserve(core, 1);
 }
 
 /* Turns the suspects into a later run that takes over at once. False: out of memory, nothing changed. */
@@ -64,6 +75,9 @@ static bool reveal(struct unsalt_core *core, struct us_session *session) {
     later->back = true;
     later->start = us_start_alloc(core, session);
     bool done = later->start != NULL;
+    if (done) {
+        later->start->back = true;
+    }
     for (uint32_t i = 0; done && i < suspects->count; i++) {
         const struct us_held *held = &suspects->held[i];
         unsalt_core_in_t in = {.part = held->part, .lane = held->lane, .lanes = suspects->lanes, .seq = held->seq};
@@ -89,12 +103,12 @@ static bool reveal(struct unsalt_core *core, struct us_session *session) {
 
 int us_restart_keep(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                     unsalt_core_out_t *out, size_t *n_out) {
-    int err = us_budget_check(core, session, &session->reasm, in->bytes);
+    int err = us_budget_check(core, session, &session->reasm, in);
     if (err != UNSALT_CORE_OK) {
         return err;
     }
-    struct us_suspects *suspects = room(core, session);
-    if (!suspects || !us_leaving_reserve(core, 1)) {
+    struct us_suspects *suspects = suspects_of(core, session);
+    if (!suspects || !room_for_one(core, suspects)) {
         return UNSALT_CORE_NOMEM;
     }
     for (uint32_t i = 0; i < suspects->count; i++) {

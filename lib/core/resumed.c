@@ -57,7 +57,7 @@ static enum answer resumed(const struct unsalt_core *core, const struct us_sessi
         return NO;
     }
     uint64_t first = session->reasm.cursor, last = us_reasm_lowest(&session->reasm) - 1;
-    if (session->lanes && session->lanes <= US_LANE_MODE_MAX && session->since <= first) {
+    if (session->lanes <= US_LANE_MODE_MAX && us_lanes_known(session, first, last)) {
         return by_lane(core, session, first, last);
     }
     return by_partition(core, session, last);

@@ -38,11 +38,29 @@ static void remove_suspects(struct unsalt_core *core, struct us_session *session
     }
 }
 
+/* Later runs that hold nothing any more: they will be met again. */
+static void remove_empty_later(struct unsalt_core *core, struct us_session *session) {
+    struct us_later **link = &session->later;
+    while (*link) {
+        struct us_later *later = *link;
+        if (later->reasm.held) {
+            link = &later->next;
+            continue;
+        }
+        *link = later->next;
+        us_later_free(core, later);
+    }
+    if (!session->later) {
+        session->special = (uint8_t)(session->special & ~US_SPECIAL_LATER);
+    }
+}
+
 static void remove_records(struct unsalt_core *core, struct us_session *session, uint16_t part) {
     us_reasm_remove_part(&session->reasm, &core->chunks, part, gone, core);
     for (struct us_later *later = session->later; later; later = later->next) {
         us_reasm_remove_part(&later->reasm, &core->chunks, part, gone, core);
     }
+    remove_empty_later(core, session);
     remove_suspects(core, session, part);
 }
 
@@ -62,6 +80,7 @@ static void restart_session(struct unsalt_core *core, struct us_session *session
     us_skips_destroy(&session->skips, &core->mem);
     session->skips = (struct us_skips){0};
     start->shown.count = 0;
+    start->first_seen = us_reasm_lowest(&session->reasm) == core->params.seq_first;
     session->special = (uint8_t)(session->special & ~US_SPECIAL_ENDING);
     us_start_begin(core, session, start);
     us_reasm_skip(&session->reasm, 0);
@@ -134,6 +153,7 @@ int unsalt_core_revoke(unsalt_core_t *core, uint32_t index, uint64_t now) {
     us_frontier_destroy(&part->frontier, &core->mem);
     us_set_remove(core, set, index);
     *part = (struct us_part){0};
+    core->part_free = index < core->part_free ? index : core->part_free;
     core->counters.partitions--;
     return UNSALT_CORE_OK;
 }

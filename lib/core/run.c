@@ -127,8 +127,7 @@ static void enter_sums(struct unsalt_core *core, struct us_session *session, con
     session->reasm.held_bytes += sums->bytes;
     session->newest = sums->newest;
     session->active = core->now;
-    session->lanes = last->lanes;
-    session->since = last->since;
+    us_lanes_learn(session, last);
 }
 
 /* After a stretch: is the next record held, or does the session wait for it? */

@@ -54,7 +54,9 @@ struct us_session *us_session_new(struct unsalt_core *core, struct us_set *set, 
     }
     session->set = set;
     session->since = UNSALT_NO_SEQ;
+    session->refused_since = UNSALT_NEVER;
     session->newest = INT64_MIN;
+    session->before = INT64_MIN;
     session->active = core->now;
     us_idle_touch(core, session);
     core->counters.sessions++;
@@ -76,6 +78,7 @@ void us_session_free(struct unsalt_core *core, struct us_session *session) {
     }
     if (session->suspects) {
         us_wait_gone(core, &session->suspects->wait);
+        us_free(&core->mem, session->suspects->held);
         us_free(&core->mem, session->suspects);
     }
     us_reasm_destroy(&session->reasm, &core->chunks);

@@ -1,21 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lane sets: the partitions that belong together because sessions are spread over them. */
+/* Lane sets: the partitions that belong together because sessions are spread over them. Found by the caller's number. */
 #include <core/engine.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#define uthash_malloc(size) us_alloc(table_mem, size)
+#define uthash_free(ptr, size) us_free(table_mem, ptr)
+#define uthash_nonfatal_oom(element) (void)(element)
+#include <uthash.h>
+
+struct node {
+    UT_hash_handle hh;
+    struct us_set set;
+};
+
+static void link_set(struct unsalt_core *core, struct us_set *set) {
+    set->next = core->sets;
+    if (set->next) {
+        set->next->prev = set;
+    }
+    core->sets = set;
+}
+
 struct us_set *us_set_get(struct unsalt_core *core, uint32_t tag) {
-    for (struct us_set *set = core->sets; set; set = set->next) {
-        if (set->tag == tag) {
-            return set;
-        }
+    const struct unsalt_mem *table_mem = &core->mem;
+    struct node *node, *head = core->sets_by_tag;
+    HASH_FIND(hh, head, &tag, sizeof(tag), node);
+    if (node) {
+        return &node->set;
     }
-    struct us_set *set = us_calloc(&core->mem, 1, sizeof(*set));
-    if (set) {
-        set->tag = tag;
-        set->next = core->sets;
-        core->sets = set;
+    node = us_calloc(&core->mem, 1, sizeof(*node));
+    if (!node) {
+        return NULL;
     }
-    return set;
+    node->set.tag = tag;
+    HASH_ADD(hh, head, set.tag, sizeof(tag), node);
+    core->sets_by_tag = head;
+    if (!node->hh.tbl) {
+        us_free(&core->mem, node);
+        return NULL;
+    }
+    link_set(core, &node->set);
+    return &node->set;
 }
 
 bool us_set_add(struct unsalt_core *core, struct us_set *set, uint32_t part) {
@@ -32,6 +58,23 @@ bool us_set_add(struct unsalt_core *core, struct us_set *set, uint32_t part) {
     return true;
 }
 
+static void set_free(struct unsalt_core *core, struct us_set *set) {
+    const struct unsalt_mem *table_mem = &core->mem;
+    struct node *node = (struct node *)((char *)set - offsetof(struct node, set)), *head = core->sets_by_tag;
+    if (set->prev) {
+        set->prev->next = set->next;
+    } else {
+        core->sets = set->next;
+    }
+    if (set->next) {
+        set->next->prev = set->prev;
+    }
+    HASH_DELETE(hh, head, node);
+    core->sets_by_tag = head;
+    us_free(&core->mem, set->parts);
+    us_free(&core->mem, node);
+}
+
 void us_set_remove(struct unsalt_core *core, struct us_set *set, uint32_t part) {
     for (uint32_t i = 0; i < set->part_count; i++) {
         if (set->parts[i] == part) {
@@ -40,14 +83,7 @@ void us_set_remove(struct unsalt_core *core, struct us_set *set, uint32_t part) 
             break;
         }
     }
-    if (set->part_count) {
-        return;
+    if (set->part_count == 0) {
+        set_free(core, set);
     }
-    struct us_set **link = &core->sets;
-    while (*link != set) {
-        link = &(*link)->next;
-    }
-    *link = set->next;
-    us_free(&core->mem, set->parts);
-    us_free(&core->mem, set);
 }

@@ -20,7 +20,7 @@ void unsalt_core_reading(unsalt_core_t *core, bool on, uint64_t now) {
 void unsalt_core_pause(unsalt_core_t *core, uint32_t index, bool paused, uint64_t now) {
     us_core_time(core, now);
     struct us_part *part = us_part_get(core, index);
-    if (part) {
+    if (part && part->paused != paused) {
         part->paused = paused;
         us_stall_progress(core, part);
     }
@@ -31,8 +31,8 @@ void us_stall_progress(struct unsalt_core *core, struct us_part *part) {
     part->stalled = false;
 }
 
-static bool can_stall(const struct us_part *part) {
-    return part->set && !part->paused && !part->stalled && !us_heap_empty(&part->waiting);
+static bool can_stall(const struct unsalt_core *core, const struct us_part *part) {
+    return us_part_owed(part) && !part->paused && !part->stalled && core->params.gap_stall_max_ns != UNSALT_NEVER;
 }
 
 /* How long a gap may wait for partitions beyond its due time; UNSALT_NEVER: for ever. */
@@ -44,38 +44,36 @@ static uint64_t patience(const struct unsalt_core *core) {
     return params->gap_wait_max_ns - params->gap_timeout_ns;
 }
 
-/* When the earliest wait of a partition runs out of patience. */
-static uint64_t patience_ends(const struct unsalt_core *core, const struct us_part *part) {
-    uint64_t extra = patience(core);
-    if (!part->set || us_heap_empty(&part->waiting) || extra == UNSALT_NEVER) {
-        return UNSALT_NEVER;
-    }
-    return us_time_add(us_heap_key(&part->waiting), extra);
-}
-
 void us_stall_check(struct unsalt_core *core) {
-    uint64_t clock = reading_clock(core);
+    uint64_t clock = reading_clock(core), extra = patience(core);
     for (uint32_t i = 0; i < core->part_count; i++) {
         struct us_part *part = &core->parts[i];
-        bool stalled = can_stall(part) && core->params.gap_stall_max_ns != UNSALT_NEVER &&
-                       clock - part->read_mark >= core->params.gap_stall_max_ns;
-        if (stalled || patience_ends(core, part) <= core->now) {
+        if (!us_part_owed(part)) {
+            continue;
+        }
+        if (can_stall(core, part) && clock - part->read_mark >= core->params.gap_stall_max_ns) {
             part->stalled = true;
             part->moved = core->any_moved = true;
+        }
+        if (extra < core->now) {
+            us_wait_impatient(core, part, core->now - extra);
         }
     }
 }
 
 uint64_t us_stall_deadline(const struct unsalt_core *core) {
-    uint64_t clock = reading_clock(core), earliest = UNSALT_NEVER;
+    uint64_t clock = reading_clock(core), extra = patience(core), earliest = UNSALT_NEVER;
     for (uint32_t i = 0; i < core->part_count; i++) {
         const struct us_part *part = &core->parts[i];
-        if (!part->set || us_heap_empty(&part->waiting)) {
+        if (!us_part_owed(part)) {
             continue;
         }
-        uint64_t at = patience_ends(core, part);
+        uint64_t at = UNSALT_NEVER;
+        if (extra != UNSALT_NEVER && !us_heap_empty(&part->waiting)) {
+            at = us_time_add(us_heap_key(&part->waiting), extra);
+        }
         earliest = at < earliest ? at : earliest;
-        if (can_stall(part) && core->reading_since != UNSALT_NEVER && core->params.gap_stall_max_ns != UNSALT_NEVER) {
+        if (can_stall(core, part) && core->reading_since != UNSALT_NEVER) {
             uint64_t used = clock - part->read_mark;
             uint64_t left = used < core->params.gap_stall_max_ns ? core->params.gap_stall_max_ns - used : 0;
             at = us_time_add(core->now, left);

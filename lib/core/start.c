@@ -73,20 +73,52 @@ void us_start_now(struct unsalt_core *core, struct us_session *session) {
     us_ready(core, session);
 }
 
-void us_start_saw(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
-    us_shown_add(&session->start->shown, in);
-    if (!(session->special & US_SPECIAL_STARTING) || !us_set_complete(session->set)) {
-        if (session->special & US_SPECIAL_STARTING && session->start->wait.where == US_WHERE_NONE) {
-            us_wait_at(core, &session->start->wait, core->now);
-        }
+/* The set has become complete, and all of it was joined at its beginning: the session starts at seq_first after all. */
+static bool starts_at_first(const struct unsalt_core *core, const struct us_session *session) {
+    const struct us_set *set = session->set;
+    return core->params.start == UNSALT_START_FIRST ||
+           (core->params.start == UNSALT_START_RESUME && !set->joined_middle && !set->forgot);
+}
+
+static void start_at_first(struct unsalt_core *core, struct us_session *session) {
+    us_wait_cancel(core, &session->start->wait);
+    session->special = (uint8_t)((session->special & ~US_SPECIAL_STARTING) | US_SPECIAL_STARTED);
+    us_reasm_skip(&session->reasm, core->params.seq_first);
+    if (us_reasm_next_held(&session->reasm)) {
+        us_ready(core, session);
+    } else {
+        us_blocked(core, session);
+    }
+}
+
+void us_start_look(struct unsalt_core *core, struct us_session *session) {
+    struct us_start *start = session->start;
+    if (!(session->special & US_SPECIAL_STARTING) || session->reasm.held == 0) {
         return;
     }
-    if (in->seq == core->params.seq_first || (in->flags & UNSALT_F_FIRST) || all_lanes_shown(core, session) ||
-        all_parts_shown(session)) {
+    if (!us_set_complete(session->set)) {
+        /* It waits for set_complete() in partition.c; it stands in the clock to be found by a budget. */
+        us_wait_at(core, &start->wait, us_time_add(start->first_sight, UNSALT_NEVER / 2));
+        return;
+    }
+    if (!start->back && starts_at_first(core, session)) {
+        start_at_first(core, session);
+    } else if (start->first_seen || all_lanes_shown(core, session) || all_parts_shown(session)) {
         us_start_now(core, session);
-    } else if (session->start->wait.where == US_WHERE_NONE) {
-        session->start->wait.due = core->now;
-        us_wait_for_parts(core, &session->start->wait);
+    } else if (start->wait.where == US_WHERE_NONE) {
+        start->wait.due = core->now;
+        us_wait_for_parts(core, &start->wait);
+    }
+}
+
+void us_start_saw(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
+    us_shown_add(&session->start->shown, in);
+    if (session->special & US_SPECIAL_STARTING) {
+        session->start->first_seen |= in->seq == core->params.seq_first || (in->flags & UNSALT_F_FIRST);
+        us_start_look(core, session);
+    }
+    if (session->special & US_SPECIAL_STARTING) {
+        us_wait_let_off(core, &session->start->wait, in->part);
     }
 }
 

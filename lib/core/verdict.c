@@ -12,7 +12,7 @@
 /* Times of a gap that never falls due still tell gaps apart by age: for `overflow`. */
 #define NEVER_DUE (UNSALT_NEVER / 2)
 
-static uint64_t gap_due_at(const struct unsalt_core *core, const struct us_session *session) {
+uint64_t us_gap_due_at(const struct unsalt_core *core, const struct us_session *session) {
     uint64_t timeout = core->params.gap_timeout_ns;
     if (core->params.gap_wait_max_ns < timeout) {
         timeout = core->params.gap_wait_max_ns;
@@ -20,7 +20,8 @@ static uint64_t gap_due_at(const struct unsalt_core *core, const struct us_sessi
     if (timeout > NEVER_DUE) {
         timeout = NEVER_DUE;
     }
-    return us_time_add(us_reasm_oldest(&session->reasm), timeout);
+    uint64_t opened = us_reasm_oldest(&session->reasm);
+    return us_time_add(opened > session->began ? opened : session->began, timeout);
 }
 
 /* Partition that carries the number, if the layout tells. */
@@ -41,7 +42,7 @@ void us_give_up(struct unsalt_core *core, struct us_session *session, unsalt_gap
     event->first = first;
     event->last = last;
     event->waited_ns = core->now - us_reasm_oldest(&session->reasm);
-    if (first == last && session->lanes && session->since <= first) {
+    if (first == last && us_lanes_known(session, first, last)) {
         uint16_t lane = (uint16_t)(first % session->lanes);
         event->lane = lane;
         event->part = part_of(core, session, lane);
@@ -56,21 +57,25 @@ void us_give_up(struct unsalt_core *core, struct us_session *session, unsalt_gap
 }
 
 void us_gap_due(struct unsalt_core *core, struct us_session *session) {
-    if (session->ready || (session->special & US_SPECIAL_STARTING)) {
+    if (session->ready) {
         return;
     }
     if (session->special & US_SPECIAL_ENDING) {
         us_epoch_continue(core, session);
         return;
     }
-    if (session->reasm.held == 0) {
+    if (session->reasm.held == 0 || (session->special & US_SPECIAL_STARTING)) {
         return;
     }
     if ((session->special & US_SPECIAL_STARTED) && us_resumed_proven(core, session)) {
         us_give_up(core, session, UNSALT_GAP_RESUMED);
         return;
     }
-    uint64_t due = gap_due_at(core, session);
+    if (session->flushing && us_flush_wanted(core, session)) {
+        us_give_up(core, session, UNSALT_GAP_FLUSH);
+        return;
+    }
+    uint64_t due = us_gap_due_at(core, session);
     if (due > core->now) {
         us_wait_at(core, &session->gap, due);
     } else if (core->params.gap_clock == UNSALT_CLOCK_WALL) {
@@ -90,7 +95,7 @@ void us_gap_evidence(struct unsalt_core *core, struct us_session *session, bool 
     if (!session->blocked || session->ready || (session->special & (US_SPECIAL_STARTING | US_SPECIAL_ENDING))) {
         return;
     }
-    if (session->gap_cursor != session->reasm.cursor || gap_due_at(core, session) != session->gap.due) {
+    if (session->gap_cursor != session->reasm.cursor || us_gap_due_at(core, session) != session->gap.due) {
         us_gap_due(core, session); /* the gap that it was armed for is closed: this one is younger */
         return;
     }
@@ -110,7 +115,16 @@ void us_blocked(struct unsalt_core *core, struct us_session *session) {
         us_give_up(core, session, UNSALT_GAP_RESUMED);
         return;
     }
-    if (session->gap.where == US_WHERE_NONE) {
-        us_wait_at(core, &session->gap, gap_due_at(core, session));
+    if (session->flushing && us_flush_wanted(core, session)) {
+        if (us_events_room(core)) {
+            us_give_up(core, session, UNSALT_GAP_FLUSH);
+        } else {
+            us_wait_at(core, &session->gap, core->now);
+        }
+        return;
+    }
+    bool other_gap = session->gap.where < US_WHERE_CLOCK && session->gap_cursor != session->reasm.cursor;
+    if (session->gap.where == US_WHERE_NONE || other_gap) {
+        us_wait_at(core, &session->gap, us_gap_due_at(core, session));
     }
 }

@@ -63,45 +63,76 @@ static void evidence_complete(struct unsalt_core *core, struct us_wait *wait, bo
     }
 }
 
-/* Goes on from wait->step to the next partition that is owed and not read far enough; without one, acts. */
-static void step(struct unsalt_core *core, struct us_wait *wait, bool stalled) {
+/* The next partition from `at` on in the set's list that is owed and not read far enough; part_count: none. */
+static uint32_t next_owed(struct unsalt_core *core, struct us_wait *wait, uint32_t at) {
     const struct us_set *set = wait->session->set;
-    for (; wait->step < set->part_count; wait->step++) {
-        uint32_t index = set->parts[wait->step];
-        struct us_part *part = &core->parts[index];
-        if (part->horizon.reached >= wait->due || !us_owed_by(core, wait, part, index)) {
+    for (; at < set->part_count; at++) {
+        const struct us_part *part = &core->parts[set->parts[at]];
+        if (part->horizon.reached >= wait->due || !us_owed_by(core, wait, part, set->parts[at])) {
             continue;
         }
-        if (part->stalled) {
-            stalled = true;
-            continue;
+        if (!part->stalled) {
+            break;
         }
-        if (!us_heap_reserve(&part->waiting, &core->mem, 1)) {
-            us_wait_at(core, wait, us_time_add(core->now, RETRY_NS));
-            return;
-        }
-        if (us_heap_empty(&part->waiting)) {
-            part->need = 0;
-            us_stall_progress(core, part);
-        }
-        wait->where = index;
-        us_heap_push(&part->waiting, wait->due, &wait->node);
-        if (wait->due > part->need) {
-            part->need = wait->due;
-        }
+        wait->stalled = true;
+    }
+    return at;
+}
+
+/* Goes on to the next partition that is owed; without one, acts. One that was stalled may have come back: look again. */
+static void step(struct unsalt_core *core, struct us_wait *wait) {
+    const struct us_set *set = wait->session->set;
+    wait->step = next_owed(core, wait, wait->step);
+    if (wait->step == set->part_count && wait->stalled) {
+        wait->stalled = false;
+        wait->step = next_owed(core, wait, 0);
+    }
+    if (wait->step == set->part_count) {
+        evidence_complete(core, wait, wait->stalled);
         return;
     }
-    evidence_complete(core, wait, stalled);
+    uint32_t index = set->parts[wait->step];
+    struct us_part *part = &core->parts[index];
+    if (!us_heap_reserve(&part->waiting, &core->mem, 1)) {
+        us_wait_at(core, wait, us_time_add(core->now, RETRY_NS));
+        return;
+    }
+    wait->where = index;
+    us_heap_push(&part->waiting, wait->due, &wait->node);
+}
+
+void us_wait_let_off(struct unsalt_core *core, struct us_wait *wait, uint32_t part) {
+    if (wait->where == part) {
+        us_wait_cancel(core, wait);
+        step(core, wait);
+    }
+}
+
+/* All partitions that are owed are to be asked at once, though the wait stands with one of them at a time. */
+static void note_need(struct unsalt_core *core, struct us_wait *wait) {
+    const struct us_set *set = wait->session->set;
+    for (uint32_t i = 0; i < set->part_count; i++) {
+        struct us_part *part = &core->parts[set->parts[i]];
+        if (part->need >= wait->due || !us_owed_by(core, wait, part, set->parts[i])) {
+            continue;
+        }
+        if (!us_part_owed(part)) {
+            us_stall_progress(core, part); /* it has had no reason to show anything until now */
+        }
+        part->need = wait->due;
+    }
 }
 
 void us_wait_for_parts(struct unsalt_core *core, struct us_wait *wait) {
     us_wait_cancel(core, wait);
     wait->step = 0;
+    wait->stalled = false;
     if (!us_set_complete(wait->session->set)) {
-        us_wait_at(core, wait, us_time_add(core->now, 1000 * (uint64_t)RETRY_NS));
+        us_wait_at(core, wait, us_time_add(core->now, 100 * (uint64_t)RETRY_NS));
         return;
     }
-    step(core, wait, false);
+    note_need(core, wait);
+    step(core, wait);
 }
 
 static struct us_wait *top_wait(const struct us_heap *heap) {
@@ -118,9 +149,17 @@ void us_wait_moved(struct unsalt_core *core, struct us_part *part) {
         }
         struct us_wait *wait = top_wait(&part->waiting);
         us_wait_cancel(core, wait);
-        step(core, wait, part->stalled);
+        step(core, wait);
     }
     part->moved = false;
+}
+
+void us_wait_impatient(struct unsalt_core *core, struct us_part *part, uint64_t due) {
+    while (us_heap_key(&part->waiting) <= due && us_events_room(core)) {
+        struct us_wait *wait = top_wait(&part->waiting);
+        us_wait_cancel(core, wait);
+        evidence_complete(core, wait, true);
+    }
 }
 
 /* A wait is due: gaps are looked at again, the others go on to the evidence they need. */
@@ -130,6 +169,8 @@ static void due(struct unsalt_core *core, struct us_wait *wait) {
         us_gap_due(core, wait->session);
     } else if (wait->kind == US_WAIT_QUIET) {
         us_restart_reveal(core, wait->session);
+    } else if (wait->kind == US_WAIT_START) {
+        us_start_look(core, wait->session);
     } else {
         us_wait_for_parts(core, wait);
     }
@@ -169,10 +210,8 @@ uint64_t unsalt_core_deadline(const unsalt_core_t *core) {
     deadline = other < deadline ? other : deadline;
     other = us_expiry_deadline(core);
     deadline = other < deadline ? other : deadline;
-    if (core->blocked_since != UNSALT_NEVER) {
-        other = us_time_add(core->blocked_since, core->params.block_max_ns);
-        deadline = other < deadline ? other : deadline;
-    }
+    other = us_budget_deadline(core);
+    deadline = other < deadline ? other : deadline;
     return deadline;
 }
 
@@ -181,7 +220,7 @@ size_t unsalt_core_questions(unsalt_core_t *core, uint64_t now, uint32_t *parts,
     us_core_time(core, now);
     for (uint32_t i = 0; i < core->part_count && n < max; i++) {
         struct us_part *part = &core->parts[i];
-        if (!part->set || us_heap_empty(&part->waiting) || !us_horizon_wants(&part->horizon, part->need)) {
+        if (!us_part_owed(part) || !us_horizon_wants(&part->horizon, part->need)) {
             continue;
         }
         us_horizon_ask(&part->horizon, core->now);

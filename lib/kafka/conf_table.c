@@ -219,7 +219,7 @@ int us_key_allowed(const struct us_key *key, char *text, size_t size) {
         return snprintf(text, size, "topic names, each once, separated by commas");
     case US_KEY_STRING:
         if (key->offset == offsetof(struct unsalt_conf, salt_pattern))
-            return snprintf(text, size, "a text of 1 to 31 bytes followed by <k>");
+            return snprintf(text, size, "a text of 1 to 31 bytes followed by `<k>`");
         return snprintf(text, size, "a text of %" PRId64 " to %" PRId64 " bytes", key->min, key->max);
     case US_KEY_MS:
         if (key->min == -1)

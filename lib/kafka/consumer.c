@@ -172,6 +172,7 @@ void unsalt_destroy(unsalt_t *u) {
     if (!u) {
         return;
     }
+    atomic_store(&u->busy, true); /* for ever: a call from a callback gets its error here too */
     us_close(u);
     us_asker_stop(u);
     us_destroy_watched(u);

@@ -198,6 +198,7 @@ struct unsalt {
     unsalt_core_out_t *out;
     unsalt_core_out_t *handed; /* by the last call */
     uint32_t handed_count, handed_capacity, handed_hint;
+    uint32_t auto_acked; /* by ack=auto since the statistics were moved */
     struct us_info_text *info_texts;
 
     struct us_acks acks;

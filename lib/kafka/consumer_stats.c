@@ -29,6 +29,8 @@ static unsigned bucket(uint64_t ns) {
 
 void us_stats_handed(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
     pthread_mutex_lock(&u->stats_lock);
+    u->stats.unacked -= u->auto_acked < u->stats.unacked ? u->auto_acked : u->stats.unacked;
+    u->auto_acked = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (out[i].part == US_NO_PART) {
             continue;
@@ -91,6 +93,7 @@ static void add_core(const unsalt_core_counters_t *core, unsalt_stats_t *stats) 
 void us_stats_refresh(struct unsalt *u) {
     unsalt_core_counters_t core;
     unsalt_stats_t stats = u->own;
+    u->auto_acked = 0; /* the core knows */
     unsalt_core_counters(u->core, &core);
     add_core(&core, &stats);
     add_ledger(u, &core, &stats);

@@ -38,10 +38,9 @@ static void add_reasons(struct text *text, const char *name, const uint64_t *val
 }
 
 static void add_budgets(struct text *text, const uint64_t *values) {
-    static const char *const names[] = {"records", "bytes", "session_records", "session_bytes"};
     add(text, ",\"budget_full\":{");
-    for (int i = 0; i < 4; i++) {
-        add(text, "%s\"%s\":%" PRIu64, i ? "," : "", names[i], values[i]);
+    for (int i = 0; i < UNSALT_BUDGET__CNT; i++) {
+        add(text, "%s\"%s\":%" PRIu64, i ? "," : "", unsalt_budget_name((unsalt_budget_t)i), values[i]);
     }
     add(text, "}");
 }
