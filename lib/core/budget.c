@@ -54,7 +54,7 @@ bool us_overflow(struct unsalt_core *core, struct us_session *session) {
     if (session->ready) {
         return true;
     }
-    if (session->special & US_SPECIAL_STARTING) {
+    if ((session->special & US_SPECIAL_STARTING) && session->reasm.held) {
         us_start_now(core, session);
         return session->ready;
     }
@@ -64,6 +64,7 @@ bool us_overflow(struct unsalt_core *core, struct us_session *session) {
         us_give_up(core, session, UNSALT_GAP_OVERFLOW);
     } else if (session->later) {
         us_epoch_over(core, session->later);
+        us_start_now(core, session); /* if its beginning is unknown too */
     } else if (session->suspects && session->suspects->count) {
         us_restart_copies(core, session);
     } else {

@@ -87,9 +87,9 @@ static int later_arrival(struct unsalt_core *core, struct us_session *session, c
             return UNSALT_CORE_NOMEM;
         }
     }
-    int err = us_shown_reserve(&later->shown, &core->mem)
-                  ? us_hold(core, session, &later->reasm, in, out, n_out)
-                  : UNSALT_CORE_NOMEM;
+    bool room = us_shown_reserve(&later->shown, &core->mem) &&
+                (!later->start || us_shown_reserve(&later->start->shown, &core->mem));
+    int err = room ? us_hold(core, session, &later->reasm, in, out, n_out) : UNSALT_CORE_NOMEM;
     if (err != UNSALT_CORE_OK) {
         if (fresh) {
             us_later_free(core, fresh);

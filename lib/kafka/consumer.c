@@ -39,7 +39,7 @@ bool us_enter(struct unsalt *u) {
 }
 
 void us_leave(struct unsalt *u) {
-    atomic_store(&u->busy, false);
+    atomic_store_explicit(&u->busy, false, memory_order_release);
 }
 
 /* A secret seed, so that senders can't choose ids that collide. */

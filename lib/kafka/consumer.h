@@ -320,13 +320,14 @@ void us_assign_close(struct unsalt *u, const rd_kafka_topic_partition_list_t *li
 void us_assign_close_all(struct unsalt *u);
 /* Reopens a partition of the core under a new generation, reading from `start` (-1 unknown). */
 rd_kafka_resp_err_t us_assign_reopen(struct unsalt *u, struct us_partition *p, int64_t start);
-/* One event OUTSTANDING for each record that is in the application's hands, of partitions that are revoking (or all). */
+/* One event OUTSTANDING for each record in the application's hands, of partitions that are revoking, or of all. */
 void us_outstanding_report(struct unsalt *u, bool all);
 
 /* ---- consumer_rebalance.c */
 
 void us_rebalance_cb(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_partition_list_t *list, void *opaque);
 void us_revoke_continue(struct unsalt *u, uint64_t now); /* finishes a waiting revoke if it may */
+void us_revoke_forget(struct unsalt *u);                 /* ends the wait; the caller gives the partitions up */
 
 /* ---- consumer_ack.c */
 

@@ -271,6 +271,7 @@ rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_li
             us_commit(u, false, US_COMMIT_WAIT_MS);
         }
         us_outstanding_report(u, true);
+        us_revoke_forget(u);
         us_assign_close_all(u);
         err = !split_queues(u, list) ? RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE
               : partitions           ? open_all(u, list, owned, n, false)

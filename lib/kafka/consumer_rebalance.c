@@ -88,7 +88,10 @@ static uint32_t stop(struct unsalt *u, const rd_kafka_topic_partition_list_t *li
     return outstanding;
 }
 
-static void end_wait(struct unsalt *u) {
+void us_revoke_forget(struct unsalt *u) {
+    if (!u->revoke.active) {
+        return;
+    }
     atomic_store(&u->acks.waited_for, false);
     u->revoke.active = false;
     rd_kafka_topic_partition_list_destroy(u->revoke.partitions);
@@ -97,9 +100,7 @@ static void end_wait(struct unsalt *u) {
 
 static void on_revoke(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
     uint64_t wait = (uint64_t)u->conf->revoke_timeout_ms * US_MS;
-    if (u->revoke.active) {
-        end_wait(u);
-    }
+    us_revoke_forget(u);
     atomic_store(&u->acks.waited_for, true);
     bool waits = stop(u, list) > 0 && wait > 0 && !u->closing && !rd_kafka_assignment_lost(u->rk);
     if (!waits) {
@@ -116,7 +117,7 @@ void us_revoke_continue(struct unsalt *u, uint64_t now) {
     bool over = now >= u->revoke.until || rd_kafka_assignment_lost(u->rk);
     if (over || stop(u, u->revoke.partitions) == 0) {
         rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(u->revoke.partitions);
-        end_wait(u);
+        us_revoke_forget(u);
         finish(u, list);
         rd_kafka_topic_partition_list_destroy(list);
     }

@@ -41,7 +41,7 @@ void us_ring_put(struct us_ring *ring, const unsalt_core_out_t *out) {
 }
 
 void us_ring_put_plain(struct us_ring *ring, rd_kafka_message_t *message) {
-    unsalt_core_out_t out = {.msg = message, .seq = UNSALT_NO_SEQ, .part = US_NO_PART, .state = UNSALT_STATE_UNSEQUENCED};
+    unsalt_core_out_t out = {.msg = message, .seq = UNSALT_NO_SEQ, .part = US_NO_PART};
     us_ring_put(ring, &out);
 }
 

@@ -6,9 +6,13 @@
 #include <kafka/consumer.h>
 #include <string.h>
 
-static const uint64_t bounds[UNSALT_WAIT_BUCKETS] = {
-    0,           100000,       300000,        1000000,       3000000,       10000000,       30000000,     100000000,
-    300000000,   1000000000,   3000000000u,   10000000000u,  30000000000u,  100000000000u,  300000000000u, UNSALT_NEVER};
+#define US 1000u
+#define MS 1000000u
+#define SEC UINT64_C(1000000000)
+
+static const uint64_t bounds[UNSALT_WAIT_BUCKETS] = {0,        100 * US, 300 * US, MS,       3 * MS,    10 * MS,
+                                                     30 * MS,  100 * MS, 300 * MS, SEC,      3 * SEC,   10 * SEC,
+                                                     30 * SEC, 100 * SEC, 300 * SEC, UNSALT_NEVER};
 
 const uint64_t *unsalt_wait_bounds(void) {
     return bounds;

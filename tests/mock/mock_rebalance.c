@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Groups: joins, revokes, the application's own rebalance callback. Each join costs the mock cluster 3 s, and that of
+ * 2.0.2 refuses commits while a group rebalances, which no broker does: there, what a revoke commits isn't looked at.
+ */
+#include <pthread.h>
+#include <support/check.h>
+#include <support/mockcluster.h>
+
+#define SLOW_TEST(suite, name) Test(suite, name, .timeout = 60)
+
+static rd_kafka_topic_partition_list_t *topic(const char *name) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, name, RD_KAFKA_PARTITION_UA);
+    return list;
+}
+
+static void subscribe(unsalt_t *u, const char *name) {
+    rd_kafka_topic_partition_list_t *list = topic(name);
+    CHECK(!unsalt_subscribe(u, list));
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+static void send_lanes(struct mock *mock, const char *const *topics, int lanes, uint64_t from, uint64_t to) {
+    for (uint64_t seq = from; seq <= to; seq++) {
+        int lane = (int)(seq % (unsigned)lanes);
+        mock_send(mock, topics[lane], 0, "a", seq, (uint16_t)lanes);
+        mock_send(mock, topics[lane], 1, "b", seq, (uint16_t)lanes);
+    }
+    mock_flush(mock);
+}
+
+struct app {
+    int assigns, revokes;
+};
+
+/* Written as for a plain consumer: it changes offsets, and it assigns. */
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t err, rd_kafka_topic_partition_list_t *list, void *opaque) {
+    struct app *app = opaque;
+    if (err == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        app->assigns++;
+        for (int i = 0; i < list->cnt; i++) {
+            list->elems[i].offset = 5;
+        }
+        rd_kafka_assign(rk, list);
+    } else {
+        app->revokes++;
+        rd_kafka_assign(rk, NULL);
+    }
+}
+
+SLOW_TEST(rebalance, the_applications_callback_goes_on_working) {
+    struct mock mock;
+    struct takings takings = {0};
+    struct app app = {0};
+    mock_open(&mock, 1);
+    mock_topic(&mock, "t", 2);
+    for (uint64_t seq = 1; seq <= 20; seq++) {
+        mock_send(&mock, "t", 0, "a", seq, 1);
+        mock_send(&mock, "t", 1, "b", seq, 1);
+    }
+    mock_flush(&mock);
+    rd_kafka_conf_t *conf = mock_rd_conf(&mock, "g");
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    rd_kafka_conf_set_opaque(conf, &app);
+    unsalt_t *u = mock_consumer_of(conf, NULL);
+    subscribe(u, "t");
+    CHECK(take(u, &takings, 30, 30000));
+    CHECK_U64(check_order(&takings, 6), 30);
+    CHECK_I64(app.assigns, 1);
+    CHECK(!unsalt_consumer_close(u));
+    CHECK_I64(app.revokes, 1);
+    takings_free(&takings);
+    mock_done(u);
+    mock_close(&mock);
+}
+
+/* Hash layout in a group of two: no member has all lanes, which is refused and said. */
+SLOW_TEST(rebalance, an_incomplete_set_is_refused) {
+    struct mock mock;
+    struct heard heard[2];
+    unsalt_t *u[2];
+    mock_open(&mock, 1);
+    mock_topic(&mock, "t", 2);
+    mock_send(&mock, "t", 0, "a", 1, 1);
+    mock_send(&mock, "t", 1, "b", 1, 1);
+    mock_flush(&mock);
+    for (int i = 0; i < 2; i++) {
+        heard_init(&heard[i]);
+        u[i] = mock_consumer(&mock, "g", "partitions=2", &heard[i]);
+        subscribe(u[i], "t");
+    }
+    for (uint64_t until = now_ms() + 30000; now_ms() < until;) {
+        if (heard_count(&heard[0], UNSALT_EVENT_COLOCATION) && heard_count(&heard[1], UNSALT_EVENT_COLOCATION)) {
+            break;
+        }
+        take_nothing(u[0], 50);
+        take_nothing(u[1], 50);
+    }
+    CHECK(heard_count(&heard[0], UNSALT_EVENT_COLOCATION) && heard_count(&heard[1], UNSALT_EVENT_COLOCATION));
+    mock_done(u[0]);
+    mock_done(u[1]);
+    mock_close(&mock);
+}
+
+static const char *const lanes[] = {"t", "t.lane-1", "t.lane-2"};
+
+static unsalt_t *member(struct mock *mock, const char *settings, struct heard *heard) {
+    rd_kafka_conf_t *conf = mock_rd_conf(mock, "g");
+    mock_rd_set(conf, "enable.auto.commit", "true");
+    mock_rd_set(conf, "partition.assignment.strategy", "range");
+    char all[256];
+    snprintf(all, sizeof(all), "layout=topics partitions=2 lanes=3 %s", settings);
+    unsalt_t *u = mock_consumer_of(conf, mock_conf(all, heard));
+    subscribe(u, "t"); /* the lane topics are added */
+    return u;
+}
+
+static void open_lanes(struct mock *mock) {
+    mock_open(mock, 1);
+    for (int lane = 0; lane < 3; lane++) {
+        mock_topic(mock, lanes[lane], 2);
+    }
+}
+
+/* Takes from both members until they have `want` records in all. */
+static void take_both(unsalt_t *u[2], struct takings takings[2], size_t want, int timeout_ms) {
+    for (uint64_t until = now_ms() + (uint64_t)timeout_ms; now_ms() < until;) {
+        if (takings[0].count + takings[1].count >= want) {
+            break;
+        }
+        take(u[0], &takings[0], takings[0].count + 1, 50);
+        take(u[1], &takings[1], takings[1].count + 1, 50);
+    }
+}
+
+static void end_both(struct mock *mock, unsalt_t *u[2], struct takings takings[2]) {
+    for (int i = 0; i < 2; i++) {
+        mock_done(u[i]);
+        takings_free(&takings[i]);
+    }
+    mock_close(mock);
+}
+
+/* A second member comes, and each goes on with its sessions exactly where they were committed. */
+SLOW_TEST(rebalance, a_member_comes) {
+    struct mock mock;
+    struct takings takings[2] = {{0}};
+    unsalt_t *u[2];
+    open_lanes(&mock);
+    send_lanes(&mock, lanes, 3, 1, 60);
+    u[0] = member(&mock, "", NULL);
+    CHECK(take(u[0], &takings[0], 120, 30000));
+    take_nothing(u[0], 20);
+    CHECK(!unsalt_commit(u[0], 0));
+    u[1] = member(&mock, "", NULL);
+    send_lanes(&mock, lanes, 3, 61, 61);
+    for (uint64_t until = now_ms() + 20000; now_ms() < until && takings[1].count == 0;) {
+        take(u[0], &takings[0], takings[0].count + 1, 50);
+        take(u[1], &takings[1], takings[1].count + 1, 50);
+    }
+    send_lanes(&mock, lanes, 3, 62, 120);
+    take_both(u, takings, 240, 15000);
+    take_both(u, takings, 1000, 1000);
+    CHECK_U64(takings[1].count, 60);
+    CHECK_U64(check_order(&takings[1], 61), 60);
+    /* 61 may have come to the first before the revoke, and again after it, if its commit was refused. */
+    const struct got *last = &takings[0].got[takings[0].count - 1];
+    CHECK_U64(last->seq, 120);
+    CHECK(takings[0].count >= 180 && takings[0].count <= 182);
+    end_both(&mock, u, takings);
+}
+
+/* ack=manual: a revoke waits for what the application holds, over several polls that hand out nothing. */
+SLOW_TEST(rebalance, a_revoke_waits_for_acknowledgements) {
+    struct mock mock;
+    struct heard heard;
+    struct takings takings[2] = {{0}};
+    unsalt_t *u[2];
+    unsalt_stats_t stats;
+    heard_init(&heard);
+    open_lanes(&mock);
+    send_lanes(&mock, lanes, 3, 1, 30);
+    u[0] = member(&mock, "ack=manual revoke.timeout.ms=20000", &heard);
+    CHECK(take(u[0], &takings[0], 60, 30000));
+    u[1] = member(&mock, "", NULL);
+    /* The revoke comes in here; the application goes on polling, and acknowledges only then. */
+    for (uint64_t until = now_ms() + 4000; now_ms() < until;) {
+        take_nothing(u[0], 50);
+        take_nothing(u[1], 50);
+    }
+    unsalt_stats(u[0], &stats, sizeof(stats));
+    CHECK_U64(stats.partitions, 6);
+    for (size_t i = 0; i < takings[0].count; i++) {
+        CHECK(!unsalt_ack(u[0], takings[0].got[i].token));
+    }
+    send_lanes(&mock, lanes, 3, 31, 60);
+    take_both(u, takings, 120, 20000);
+    CHECK_U64(heard_count(&heard, UNSALT_EVENT_OUTSTANDING), 0);
+    CHECK(takings[1].count > 0);
+    if (heard_count(&heard, UNSALT_EVENT_COMMIT_FAILED) == 0) {
+        /* All 60 were acknowledged before the partitions went, so nothing comes twice. */
+        take_both(u, takings, 1000, 500);
+        CHECK_U64(takings[0].count + takings[1].count, 120);
+        CHECK_U64(check_order(&takings[0], 1), takings[0].count);
+        CHECK_U64(check_order(&takings[1], 31), takings[1].count);
+    }
+    end_both(&mock, u, takings);
+}
+
+/* The application never acknowledges: after revoke.timeout.ms the partitions go, and it is told what it still has. */
+SLOW_TEST(rebalance, a_revoke_does_not_wait_for_ever) {
+    struct mock mock;
+    struct heard heard;
+    struct takings takings[2] = {{0}};
+    unsalt_t *u[2];
+    heard_init(&heard);
+    open_lanes(&mock);
+    send_lanes(&mock, lanes, 3, 1, 3);
+    u[0] = member(&mock, "ack=manual revoke.timeout.ms=500", &heard);
+    CHECK(take(u[0], &takings[0], 6, 30000));
+    unsalt_token_t token = takings[0].got[0].token;
+    u[1] = member(&mock, "", NULL);
+    take_both(u, takings, 12, 20000);
+    CHECK_U64(takings[0].count + takings[1].count, 12);
+    CHECK_U64(heard_count(&heard, UNSALT_EVENT_OUTSTANDING), 6);
+    CHECK_I64(unsalt_ack(u[0], token), RD_KAFKA_RESP_ERR__STATE);
+    end_both(&mock, u, takings);
+}
+
+/* An incremental protocol takes single partitions; what stays goes on without a gap or a copy. */
+SLOW_TEST(rebalance, cooperative) {
+    struct mock mock;
+    struct heard heard;
+    struct takings takings[2] = {{0}};
+    unsalt_t *u[2];
+    heard_init(&heard);
+    mock_open(&mock, 1);
+    mock_topic(&mock, "t", 4);
+    for (int i = 0; i < 2; i++) {
+        rd_kafka_conf_t *conf = mock_rd_conf(&mock, "g");
+        mock_rd_set(conf, "partition.assignment.strategy", "cooperative-sticky");
+        u[i] = mock_consumer_of(conf, mock_conf("", i == 0 ? &heard : NULL));
+        subscribe(u[i], "t");
+        uint64_t from = i == 0 ? 1 : 21;
+        for (uint64_t seq = from; seq < from + 20; seq++) {
+            for (int p = 0; p < 4; p++) {
+                char session[2] = {(char)('a' + p), 0};
+                mock_send(&mock, "t", p, session, seq, 1);
+            }
+        }
+        mock_flush(&mock);
+        if (i == 0) {
+            CHECK(take(u[0], &takings[0], 80, 30000));
+            take_nothing(u[0], 20);
+            CHECK(!unsalt_commit(u[0], 0));
+        }
+    }
+    for (uint64_t until = now_ms() + 25000; now_ms() < until && takings[1].count < 40;) {
+        take(u[0], &takings[0], takings[0].count + 1, 50);
+        take(u[1], &takings[1], takings[1].count + 1, 50);
+    }
+    /* Two of four partitions moved; the first may have read their records too, before they went. */
+    CHECK_U64(takings[1].count, 40);
+    CHECK_U64(check_order(&takings[1], 21), 40);
+    CHECK_U64(takings[0].count, 160);
+    CHECK_U64(check_order(&takings[0], 1), 160);
+    CHECK_U64(heard_count(&heard, UNSALT_EVENT_GAP), 0);
+    CHECK_U64(heard_count(&heard, UNSALT_EVENT_DUPLICATE), 0);
+    /* What stays goes on. */
+    for (int p = 0; p < 4; p++) {
+        char session[2] = {(char)('a' + p), 0};
+        mock_send(&mock, "t", p, session, 41, 1);
+    }
+    mock_flush(&mock);
+    take_both(u, takings, 204, 15000);
+    CHECK_U64(takings[0].count, 162);
+    CHECK_U64(takings[1].count, 42);
+    CHECK_U64(check_order(&takings[0], 1), 162);
+    end_both(&mock, u, takings);
+}
+
+SLOW_TEST(rebalance, unsubscribe_gives_everything_back) {
+    struct mock mock;
+    struct takings takings = {0};
+    unsalt_stats_t stats;
+    open_lanes(&mock);
+    send_lanes(&mock, lanes, 3, 1, 30);
+    unsalt_t *u = member(&mock, "", NULL);
+    CHECK(take(u, &takings, 60, 30000));
+    CHECK(!unsalt_unsubscribe(u));
+    for (uint64_t until = now_ms() + 10000; now_ms() < until;) {
+        take_nothing(u, 50);
+        unsalt_stats(u, &stats, sizeof(stats));
+        if (stats.partitions == 0) {
+            break;
+        }
+    }
+    CHECK_U64(stats.partitions, 0);
+    CHECK_I64(mock_committed(&mock, "g", "t", 0), 10);
+    takings_free(&takings);
+    mock_done(u);
+    mock_close(&mock);
+}

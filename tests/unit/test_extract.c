@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages are made here, without a cluster: rd_kafka_message_headers() and rd_kafka_message_timestamp() are replaced
+ * in this program by ones that look at `fake`.
+ */
+#include <kafka/extract.h>
+#include <stdlib.h>
+#include <support/check.h>
+#include <unsalt/wire.h>
+
+struct fake {
+    rd_kafka_message_t message; /* first: what the library sees */
+    rd_kafka_headers_t *headers;
+    rd_kafka_resp_err_t headers_err;
+    rd_kafka_timestamp_type_t time_type;
+    int64_t time;
+};
+
+rd_kafka_resp_err_t rd_kafka_message_headers(const rd_kafka_message_t *message, rd_kafka_headers_t **headers) {
+    const struct fake *fake = (const struct fake *)message;
+    if (fake->headers_err)
+        return fake->headers_err;
+    *headers = fake->headers;
+    return fake->headers ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__NOENT;
+}
+
+int64_t rd_kafka_message_timestamp(const rd_kafka_message_t *message, rd_kafka_timestamp_type_t *type) {
+    const struct fake *fake = (const struct fake *)message;
+    *type = fake->time_type;
+    return fake->time;
+}
+
+/* One record and what was read from it. */
+struct scene {
+    unsalt_conf_t *conf;
+    struct us_extractor extractor;
+    struct fake record;
+    unsalt_core_in_t in;
+    bool borrowed;
+    const char *fault;
+};
+
+/* settings: "key=value key=value". */
+static struct scene *scene(const char *settings) {
+    struct scene *s = calloc(1, sizeof *s);
+    char text[256], err[256];
+    CHECK(s && strlen(settings) < sizeof text);
+    strcpy(text, settings);
+    s->conf = unsalt_conf_new();
+    CHECK(s->conf);
+    for (char *key = strtok(text, " "); key; key = strtok(NULL, " ")) {
+        char *value = strchr(key, '=');
+        *value++ = '\0';
+        CHECK_THAT(unsalt_conf_set(s->conf, key, value, err, sizeof err) == UNSALT_CONF_OK, "%s", err);
+    }
+    CHECK_THAT(us_extractor_init(&s->extractor, s->conf, err, sizeof err), "%s", err);
+    s->record.time_type = RD_KAFKA_TIMESTAMP_CREATE_TIME;
+    s->record.time = 123456;
+    s->record.message.offset = 77;
+    return s;
+}
+
+static void key(struct scene *s, const char *text) {
+    s->record.message.key = (void *)text;
+    s->record.message.key_len = text ? strlen(text) : 0;
+}
+
+static void payload(struct scene *s, const char *text) {
+    s->record.message.payload = (void *)text;
+    s->record.message.len = text ? strlen(text) : 0;
+}
+
+static void header(struct scene *s, const char *name, const void *value, ssize_t size) {
+    if (!s->record.headers)
+        s->record.headers = rd_kafka_headers_new(4);
+    CHECK(rd_kafka_header_add(s->record.headers, name, -1, value, size) == RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+static void stamp(struct scene *s, unsalt_header_t fields) {
+    uint8_t bytes[UNSALT_HEADER_SIZE];
+    CHECK(unsalt_header_write(&fields, bytes) == UNSALT_HEADER_OK);
+    header(s, UNSALT_HEADER_NAME, bytes, sizeof bytes);
+}
+
+static void run(struct scene *s) {
+    memset(&s->in, 0xa5, sizeof s->in);
+    s->in.part = 4711;
+    s->fault = us_extract(&s->extractor, &s->record.message, &s->in, &s->borrowed);
+    CHECK_U64(s->in.part, 4711);
+    CHECK_I64(s->in.offset, 77);
+    CHECK(s->in.msg == &s->record.message);
+}
+
+static void done(struct scene *s) {
+    if (s->record.headers)
+        rd_kafka_headers_destroy(s->record.headers);
+    us_extractor_destroy(&s->extractor);
+    unsalt_conf_destroy(s->conf);
+    free(s);
+}
+
+static void check_sequenced(struct scene *s, const char *session, uint64_t seq, uint16_t lane, uint16_t lanes) {
+    run(s);
+    CHECK_THAT(!s->fault && s->in.kind == UNSALT_KIND_SEQUENCED, "sequenced, but: %s", s->fault ? s->fault : "kind");
+    CHECK_BYTES(s->in.session, s->in.session_len, session, strlen(session));
+    CHECK_U64(s->in.seq, seq);
+    CHECK_U64(s->in.lane, lane);
+    CHECK_U64(s->in.lanes, lanes);
+}
+
+/* fault: a part of the text; NULL = no fault. */
+static void check_unsequenced(struct scene *s, const char *fault) {
+    run(s);
+    CHECK_U64(s->in.kind, UNSALT_KIND_UNSEQUENCED);
+    CHECK_THAT(!s->fault == !fault && (!fault || strstr(s->fault, fault)), "fault \"%s\", wanted \"%s\"",
+               s->fault ? s->fault : "none", fault ? fault : "none");
+    CHECK(!s->in.session && s->in.session_len == 0 && !s->borrowed);
+    CHECK_U64(s->in.seq, UNSALT_NO_SEQ);
+    CHECK_U64(s->in.lanes, 0);
+    CHECK_U64(s->in.flags, 0);
+}
+
+TEST(extract, unsalt_header_with_salted_key) {
+    struct scene *s = scene("");
+    key(s, "room#3");
+    payload(s, "x");
+    stamp(s, (unsalt_header_t){.lane = 3, .lanes = 4, .epoch = 9, .seq = 7, .since = 2, .una = 5,
+                               .flags = UNSALT_F_RESEND});
+    check_sequenced(s, "room", 7, 3, 4);
+    CHECK_U64(s->in.epoch, 9);
+    CHECK_U64(s->in.since, 2);
+    CHECK_U64(s->in.una, 5);
+    CHECK_U64(s->in.flags, UNSALT_F_RESEND);
+    CHECK_I64(s->in.timestamp, 123456);
+    CHECK(s->in.session == s->record.message.key && !s->borrowed);
+    CHECK_U64(s->in.bytes, us_pinned_bytes(&s->record.message));
+    CHECK(s->in.bytes > 7);
+    done(s);
+}
+
+TEST(extract, unsalt_header_with_raw_keys) {
+    struct scene *s = scene("");
+    key(s, "room#0");
+    stamp(s, (unsalt_header_t){.lane = 0, .lanes = 1, .seq = 7, .since = 1, .una = 7});
+    check_sequenced(s, "room#0", 7, 0, 1);
+    done(s);
+    s = scene(""); /* salted in the choice of partition only */
+    key(s, "room");
+    stamp(s, (unsalt_header_t){.lane = 3, .lanes = 4, .seq = 7, .since = 1, .una = 7});
+    check_sequenced(s, "room", 7, 3, 4);
+    done(s);
+}
+
+/* The keys of lane topics carry no salt: a number at the end belongs to the id, also where it equals the lane. */
+TEST(extract, lane_topics_have_raw_keys) {
+    struct scene *s = scene("layout=topics partitions=7 lanes=4");
+    key(s, "room#3");
+    stamp(s, (unsalt_header_t){.lane = 3, .lanes = 4, .seq = 7, .since = 1, .una = 7});
+    check_sequenced(s, "room#3", 7, 3, 4);
+    done(s);
+    s = scene("layout=topics partitions=7 lanes=4 salt.trust=true");
+    key(s, "room#3");
+    stamp(s, (unsalt_header_t){.lane = 3, .lanes = 4, .seq = 7, .since = 1, .una = 7});
+    check_sequenced(s, "room", 7, 3, 4);
+    done(s);
+}
+
+TEST(extract, a_tombstone_with_header_is_sequenced) {
+    struct scene *s = scene("");
+    key(s, "room");
+    payload(s, NULL);
+    stamp(s, (unsalt_header_t){.lane = 0, .lanes = 1, .seq = 7, .since = 1, .una = 7});
+    check_sequenced(s, "room", 7, 0, 1);
+    done(s);
+}
+
+TEST(extract, the_last_of_several_headers_counts) {
+    struct scene *s = scene("");
+    key(s, "room");
+    stamp(s, (unsalt_header_t){.lane = 0, .lanes = 1, .seq = 1, .since = 1, .una = 1});
+    stamp(s, (unsalt_header_t){.lane = 0, .lanes = 1, .seq = 2, .since = 1, .una = 2});
+    check_sequenced(s, "room", 2, 0, 1);
+    done(s);
+}
+
+TEST(extract, markers_and_heartbeats_are_control) {
+    struct scene *s = scene("");
+    key(s, "room#1");
+    payload(s, "m");
+    stamp(s, (unsalt_header_t){.lane = 1, .lanes = 4, .epoch = 3, .seq = 9, .since = 5, .una = 9,
+                               .flags = UNSALT_F_MARKER});
+    run(s);
+    CHECK(!s->fault);
+    CHECK_U64(s->in.kind, UNSALT_KIND_CONTROL);
+    CHECK_U64(s->in.since, 5);
+    CHECK_U64(s->in.seq, 9);
+    CHECK_BYTES(s->in.session, s->in.session_len, "room", 4);
+    done(s);
+    s = scene("");
+    stamp(s, (unsalt_header_t){.lane = 1, .lanes = 4, .flags = UNSALT_F_HEARTBEAT});
+    run(s);
+    CHECK(!s->fault);
+    CHECK_U64(s->in.kind, UNSALT_KIND_CONTROL);
+    CHECK_U64(s->in.seq, UNSALT_NO_SEQ);
+    done(s);
+}
+
+TEST(extract, malformed_unsalt_headers) {
+    uint8_t good[UNSALT_HEADER_SIZE];
+    const unsalt_header_t fields = {.lane = 3, .lanes = 4, .seq = 7, .since = 1, .una = 7};
+    static const struct {
+        size_t at;
+        uint8_t value;
+        const char *fault;
+    } cases[] = {{0, 2, "version"}, {0, 0, "version"}, {3, 4, "lane"},
+                 {5, 0, "lane"},    {5, 5, "lane"},    {31, 9, "since"}};
+    CHECK(unsalt_header_write(&fields, good) == UNSALT_HEADER_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scene *s = scene("");
+        uint8_t bad[UNSALT_HEADER_SIZE];
+        memcpy(bad, good, sizeof bad);
+        bad[cases[i].at] = cases[i].value;
+        key(s, "room#3");
+        header(s, UNSALT_HEADER_NAME, bad, sizeof bad);
+        check_unsequenced(s, cases[i].fault);
+        done(s);
+    }
+    for (ssize_t size = 0; size < UNSALT_HEADER_SIZE; size += 13) {
+        struct scene *s = scene("");
+        key(s, "room#3");
+        header(s, UNSALT_HEADER_NAME, good, size);
+        check_unsequenced(s, "shorter");
+        done(s);
+    }
+    struct scene *s = scene("");
+    key(s, "room#3");
+    header(s, UNSALT_HEADER_NAME, NULL, 0);
+    check_unsequenced(s, "shorter");
+    done(s);
+}
+
+TEST(extract, reserved_sequences_in_the_header) {
+    uint8_t bytes[UNSALT_HEADER_SIZE];
+    const unsalt_header_t fields = {.lane = 0, .lanes = 1, .seq = 7, .since = 0, .una = 0};
+    CHECK(unsalt_header_write(&fields, bytes) == UNSALT_HEADER_OK);
+    for (int round = 0; round < 2; round++) {
+        struct scene *s = scene("");
+        memset(bytes + 16, round ? 0xff : 0, 8);
+        key(s, "room");
+        header(s, UNSALT_HEADER_NAME, bytes, sizeof bytes);
+        check_unsequenced(s, "sequence");
+        done(s);
+    }
+}
+
+TEST(extract, headers_that_cannot_be_parsed) {
+    struct scene *s = scene("");
+    key(s, "room");
+    s->record.headers_err = RD_KAFKA_RESP_ERR__BAD_MSG;
+    check_unsequenced(s, "headers");
+    done(s);
+}
+
+TEST(extract, plain_headers) {
+    static const uint8_t binary[8] = {0, 0, 0, 0, 0, 0, 1, 2};
+    struct scene *s = scene("lanes=4");
+    key(s, "room#2");
+    header(s, "seq", binary, 8);
+    check_sequenced(s, "room", 258, 2, 4);
+    CHECK_U64(s->in.epoch, 0);
+    CHECK_U64(s->in.since, UNSALT_NO_SEQ);
+    CHECK_U64(s->in.una, UNSALT_NO_SEQ);
+    done(s);
+    s = scene("seq.source=header seq.header=n");
+    key(s, "room#2");
+    header(s, "n", "18446744073709551614", -1);
+    check_sequenced(s, "room#2", UINT64_MAX - 1, 0, 0); /* S unknown: no evidence for a salt */
+    done(s);
+    s = scene("lanes=4");
+    key(s, "room#1"); /* not seq mod 4 */
+    header(s, "seq", "6", -1);
+    check_sequenced(s, "room#1", 6, 2, 4);
+    done(s);
+    s = scene("salt.trust=true");
+    key(s, "room#1");
+    header(s, "seq", "6", -1);
+    check_sequenced(s, "room", 6, 0, 0);
+    done(s);
+}
+
+TEST(extract, impossible_plain_headers) {
+    static const char *const values[] = {"18446744073709551615", "99999999999999999999", "-1", "1.5", "", "seven",
+                                         " 7"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct scene *s = scene("");
+        key(s, "room");
+        header(s, "seq", values[i], -1);
+        check_unsequenced(s, "sequence header");
+        done(s);
+    }
+}
+
+TEST(extract, json_has_precedence_over_the_key) {
+    struct scene *s = scene("lanes=4");
+    key(s, "other#3");
+    payload(s, "{\"sessionId\":\"room\",\"globalSeq\":17}");
+    check_sequenced(s, "room", 17, 1, 4);
+    CHECK(!s->borrowed);
+    done(s);
+    s = scene("seq.source=json");
+    payload(s, "{\"globalSeq\":18446744073709551614,\"sessionId\":12}");
+    check_sequenced(s, "12", UINT64_MAX - 1, 0, 0);
+    done(s);
+}
+
+TEST(extract, a_json_id_with_escapes_is_borrowed) {
+    struct scene *s = scene("");
+    payload(s, "{\"sessionId\":\"r\\u00f6om\",\"globalSeq\":17}");
+    check_sequenced(s, "r\xc3\xb6om", 17, 0, 0);
+    CHECK(s->borrowed);
+    done(s);
+}
+
+TEST(extract, a_json_sequence_with_the_session_in_the_key) {
+    struct scene *s = scene("lanes=4");
+    key(s, "room#1");
+    payload(s, "{\"globalSeq\":17}");
+    check_sequenced(s, "room", 17, 1, 4);
+    done(s);
+    s = scene("session.json= lanes=4");
+    key(s, "room#1");
+    payload(s, "{\"sessionId\":\"other\",\"globalSeq\":17}");
+    check_sequenced(s, "room", 17, 1, 4);
+    done(s);
+}
+
+TEST(extract, headers_go_before_json) {
+    struct scene *s = scene("");
+    key(s, "room");
+    payload(s, "{\"sessionId\":\"other\",\"globalSeq\":17}");
+    header(s, "seq", "3", -1);
+    check_sequenced(s, "room", 3, 0, 0);
+    done(s);
+    s = scene("seq.source=json");
+    key(s, "room");
+    payload(s, "{\"sessionId\":\"other\",\"globalSeq\":17}");
+    header(s, "seq", "3", -1);
+    check_sequenced(s, "other", 17, 0, 0);
+    done(s);
+    s = scene(""); /* without a key the payload may know the session */
+    payload(s, "{\"sessionId\":\"other\"}");
+    header(s, "seq", "3", -1);
+    check_sequenced(s, "other", 3, 0, 0);
+    done(s);
+}
+
+/* With `auto` a plain topic is no fault; with `json` every record should have a sequence. */
+TEST(extract, records_without_a_sequence) {
+    static const struct {
+        const char *payload, *fault;
+    } cases[] = {
+        {"plain text", "not a JSON object"},
+        {"", "not a JSON object"},
+        {"[1,2]", "not a JSON object"},
+        {"{\"globalSeq\":17", "not a JSON object"},
+        {"{\"sessionId\":\"room\"}", "missing"},
+        {NULL, "without a payload"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scene *s = scene("");
+        key(s, "room");
+        payload(s, cases[i].payload);
+        check_unsequenced(s, NULL);
+        done(s);
+        s = scene("seq.source=json");
+        key(s, "room");
+        payload(s, cases[i].payload);
+        check_unsequenced(s, cases[i].fault);
+        done(s);
+    }
+}
+
+TEST(extract, other_sources_are_not_looked_at) {
+    struct scene *s = scene("seq.source=unsalt");
+    key(s, "room");
+    payload(s, "{\"globalSeq\":17}");
+    header(s, "seq", "3", -1);
+    check_unsequenced(s, NULL);
+    done(s);
+    s = scene("seq.source=header");
+    key(s, "room");
+    payload(s, "{\"globalSeq\":17}");
+    header(s, UNSALT_HEADER_NAME, "rubbish", -1);
+    check_unsequenced(s, NULL);
+    done(s);
+}
+
+/* A sign of a sequence that can't be used is a fault also with `auto`. */
+TEST(extract, impossible_json_numbers) {
+    static const char *const payloads[] = {
+        "{\"globalSeq\":\"17\"}", "{\"globalSeq\":-1}",   "{\"globalSeq\":1.5}",
+        "{\"globalSeq\":1e3}",    "{\"globalSeq\":null}", "{\"globalSeq\":18446744073709551615}",
+    };
+    for (size_t i = 0; i < sizeof payloads / sizeof *payloads; i++) {
+        struct scene *s = scene("");
+        key(s, "room");
+        payload(s, payloads[i]);
+        check_unsequenced(s, "sequence");
+        done(s);
+    }
+}
+
+TEST(extract, json_over_the_limit_of_tokens_is_told) {
+    char text[4096] = "{\"a\":[";
+    for (int i = 0; i < 100; i++)
+        strcat(text, "1,");
+    strcat(text, "1],\"globalSeq\":1}");
+    struct scene *s = scene("json.tokens.max=50");
+    key(s, "room");
+    payload(s, text);
+    check_unsequenced(s, "limit");
+    done(s);
+}
+
+TEST(extract, json_nested_10000_deep) {
+    enum { DEPTH = 10000 };
+    char *text = malloc(2 * DEPTH + 64);
+    CHECK(text);
+    size_t n = (size_t)sprintf(text, "{\"globalSeq\":5,\"x\":");
+    memset(text + n, '[', DEPTH);
+    memset(text + n + DEPTH, ']', DEPTH);
+    strcpy(text + n + 2 * DEPTH, "}");
+    struct scene *s = scene("");
+    key(s, "room");
+    payload(s, text);
+    check_unsequenced(s, "nesting");
+    text[n + DEPTH] = '\0'; /* cut off */
+    payload(s, text);
+    check_unsequenced(s, "nesting");
+    text[0] = '['; /* no object, so nothing was missed in it */
+    check_unsequenced(s, NULL);
+    done(s);
+    free(text);
+}
+
+TEST(extract, sessions_that_cannot_be) {
+    struct scene *s = scene("");
+    header(s, "seq", "3", -1);
+    check_unsequenced(s, "without a key");
+    key(s, "");
+    check_unsequenced(s, "empty");
+    done(s);
+    s = scene("");
+    key(s, "room");
+    payload(s, "{\"sessionId\":\"\",\"globalSeq\":17}");
+    check_unsequenced(s, "empty");
+    payload(s, "{\"sessionId\":[1],\"globalSeq\":17}");
+    check_unsequenced(s, "session");
+    done(s);
+}
+
+TEST(extract, a_session_id_of_1_mib) {
+    enum { SIZE = 1 << 20 };
+    char *id = malloc(SIZE + 1);
+    CHECK(id);
+    memset(id, 's', SIZE);
+    id[SIZE] = '\0';
+    struct scene *s = scene("");
+    key(s, id);
+    header(s, "seq", "3", -1);
+    check_unsequenced(s, "session.id.max");
+    id[256] = '\0'; /* the longest that is allowed */
+    key(s, id);
+    check_sequenced(s, id, 3, 0, 0);
+    done(s);
+    free(id);
+}
+
+TEST(extract, only_the_time_of_creation_is_taken) {
+    struct scene *s = scene("");
+    s->record.time_type = RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME;
+    run(s);
+    CHECK_I64(s->in.timestamp, -1);
+    s->record.time_type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+    run(s);
+    CHECK_I64(s->in.timestamp, -1);
+    done(s);
+}
+
+TEST(extract, pinned_bytes_do_not_overflow) {
+    rd_kafka_message_t message = {.len = SIZE_MAX / 2, .key_len = 3};
+    CHECK_U64(us_pinned_bytes(&message), UINT32_MAX);
+}
+
+TEST(extract, lane_topics_by_name_give_the_number_of_lanes) {
+    struct scene *s = scene("layout=topics partitions=3 lane.topics=a,b,c");
+    key(s, "room");
+    header(s, "seq", "5", -1);
+    check_sequenced(s, "room", 5, 2, 3);
+    done(s);
+}
