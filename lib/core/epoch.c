@@ -225,7 +225,7 @@ int us_epoch_arrival(struct unsalt_core *core, struct us_session *session, const
         session->stale_run = 0;
         return later_arrival(core, session, in, out, n_out);
     }
-    if (session->special & US_SPECIAL_STARTING) {
+    if ((session->special & US_SPECIAL_STARTING) && session->began == 0) {
         return earlier_arrival(core, session, in);
     }
     return stale_arrival(core, session, in, out, n_out);

@@ -79,6 +79,7 @@ static void restart_session(struct unsalt_core *core, struct us_session *session
     us_wait_cancel(core, &start->wait);
     us_skips_destroy(&session->skips, &core->mem);
     session->skips = (struct us_skips){0};
+    session->began = 0;
     start->shown.count = 0;
     start->first_seen = us_reasm_lowest(&session->reasm) == core->params.seq_first;
     session->special = (uint8_t)(session->special & ~US_SPECIAL_ENDING);

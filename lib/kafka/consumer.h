@@ -294,9 +294,8 @@ void us_partitions_free(struct unsalt *u);
  * come in pieces, so the event says that they wait. Returns the number of missing partitions.
  */
 size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_t n, bool incremental);
-/* How many partitions the set of p must have, given what is owned. */
-uint32_t us_colocation_set_size(const struct unsalt *u, const struct us_partition *p, const struct us_owned *owned,
-                                size_t n);
+/* How many partitions a lane set must have before its sessions are released; 0 = it isn't known, or reported only. */
+uint32_t us_colocation_set_size(const struct unsalt *u);
 
 /* ---- consumer_start.c */
 
@@ -318,8 +317,8 @@ rd_kafka_resp_err_t us_assign_open(struct unsalt *u, rd_kafka_topic_partition_li
 /* Closes partitions in the core; held and buffered records are dropped. Tells librdkafka nothing. */
 void us_assign_close(struct unsalt *u, const rd_kafka_topic_partition_list_t *list);
 void us_assign_close_all(struct unsalt *u);
-/* Reopens a partition of the core under a new generation, reading from `start` (-1 unknown). */
-rd_kafka_resp_err_t us_assign_reopen(struct unsalt *u, struct us_partition *p, int64_t start);
+/* Reopens assigned partitions under new generations, from their offsets (< 0: unknown). Sets err of what fails. */
+void us_assign_reopen(struct unsalt *u, rd_kafka_topic_partition_list_t *list);
 /* One event OUTSTANDING for each record in the application's hands, of partitions that are revoking, or of all. */
 void us_outstanding_report(struct unsalt *u, bool all);
 

@@ -30,8 +30,8 @@ static struct us_owned *owned_then(const struct unsalt *u, const rd_kafka_topic_
 
 /* ---- opening */
 
-static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p, uint32_t set_size) {
-    unsalt_core_partition_t partition = {.set = p->set, .set_size = set_size, .lane = p->lane,
+static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p) {
+    unsalt_core_partition_t partition = {.set = p->set, .set_size = us_colocation_set_size(u), .lane = p->lane,
                                          .start_offset = p->start, .log_start = p->log_start};
     int part = unsalt_core_assign(u->core, &partition);
     if (part < 0) {
@@ -53,12 +53,10 @@ static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p, ui
     return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-static rd_kafka_resp_err_t open_list(struct unsalt *u, const rd_kafka_topic_partition_list_t *list,
-                                     const struct us_owned *owned, size_t n) {
+static rd_kafka_resp_err_t open_list(struct unsalt *u, const rd_kafka_topic_partition_list_t *list) {
     for (int i = 0; i < list->cnt; i++) {
         struct us_partition *p = us_partition_find(u, list->elems[i].topic, list->elems[i].partition);
-        rd_kafka_resp_err_t err = p->assigned ? RD_KAFKA_RESP_ERR_NO_ERROR
-                                              : open_one(u, p, us_colocation_set_size(u, p, owned, n));
+        rd_kafka_resp_err_t err = p->assigned ? RD_KAFKA_RESP_ERR_NO_ERROR : open_one(u, p);
         if (err) {
             return err;
         }
@@ -111,12 +109,11 @@ static bool split_queues(struct unsalt *u, const rd_kafka_topic_partition_list_t
     return true;
 }
 
-static rd_kafka_resp_err_t open_all(struct unsalt *u, rd_kafka_topic_partition_list_t *list,
-                                    const struct us_owned *owned, size_t n, bool incremental) {
+static rd_kafka_resp_err_t open_all(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool incremental) {
     us_start_resolve(u, list);
     rd_kafka_resp_err_t err = tell_librdkafka(u, list, incremental);
     if (!err) {
-        err = open_list(u, list, owned, n);
+        err = open_list(u, list);
     }
     if (!err) {
         check_partition_counts(u);
@@ -142,7 +139,7 @@ rd_kafka_resp_err_t us_assign_open(struct unsalt *u, rd_kafka_topic_partition_li
     rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__INVALID_ARG;
     size_t missing = n > 0 ? us_colocation_check(u, owned, n, incremental) : 0;
     if (missing == 0 || incremental || u->conf->colocation == US_COLOCATION_REPORT) {
-        err = open_all(u, list, owned, n, incremental);
+        err = open_all(u, list, incremental);
     }
     us_free(&us_mem_default, owned);
     return err;
@@ -203,26 +200,28 @@ void us_assign_close_all(struct unsalt *u) {
     us_drain(u, us_clock_now());
 }
 
-rd_kafka_resp_err_t us_assign_reopen(struct unsalt *u, struct us_partition *p, int64_t start) {
-    rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(1);
+static rd_kafka_resp_err_t reopen_one(struct unsalt *u, struct us_partition *p, int64_t start) {
     bool paused = p->paused;
-    size_t n;
-    struct us_owned *owned = owned_then(u, none, true, &n);
-    rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-    if (owned) {
-        uint32_t set_size = us_colocation_set_size(u, p, owned, n);
-        close_one(u, p);
-        us_drain(u, us_clock_now());
-        p->start = start;
-        err = open_one(u, p, set_size);
-    }
+    p->start = start;
+    rd_kafka_resp_err_t err = open_one(u, p);
     if (!err && paused) {
         p->paused = true;
         unsalt_core_pause(u->core, p->part, true, us_clock_now());
     }
-    us_free(&us_mem_default, owned);
-    rd_kafka_topic_partition_list_destroy(none);
     return err;
+}
+
+void us_assign_reopen(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
+    for (int i = 0; i < list->cnt; i++) {
+        close_one(u, us_partition_find(u, list->elems[i].topic, list->elems[i].partition));
+    }
+    us_drain(u, us_clock_now());
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *one = &list->elems[i];
+        struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        rd_kafka_resp_err_t err = reopen_one(u, p, one->offset >= 0 ? one->offset : -1);
+        one->err = one->err ? one->err : err;
+    }
 }
 
 void us_outstanding_report(struct unsalt *u, bool all) {
@@ -274,7 +273,7 @@ rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_li
         us_revoke_forget(u);
         us_assign_close_all(u);
         err = !split_queues(u, list) ? RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE
-              : partitions           ? open_all(u, list, owned, n, false)
+              : partitions           ? open_all(u, list, false)
                                      : rd_kafka_assign(u->rk, NULL);
     }
     us_free(&us_mem_default, owned);

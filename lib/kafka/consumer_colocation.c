@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <kafka/consumer.h>
-#include <string.h>
 
 #define NAMED 3 /* missing partitions that the event names */
 
@@ -44,31 +43,10 @@ size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_
     return count;
 }
 
-/* Is the owned partition in the lane set of p? */
-static bool same_set(const struct unsalt *u, const struct us_partition *p, const struct us_owned *owned) {
-    if (u->conf->layout == US_LAYOUT_HASH) {
-        return strcmp(owned->topic, p->topic) == 0;
+uint32_t us_colocation_set_size(const struct unsalt *u) {
+    int64_t size = u->conf->layout == US_LAYOUT_TOPICS ? u->lanes.topics.count : u->conf->partitions;
+    if (u->conf->colocation == US_COLOCATION_REPORT) {
+        return 0;
     }
-    if (owned->partition != p->partition) {
-        return false;
-    }
-    struct us_topic_lane a = us_topic_lane(&u->lanes.topics, p->topic);
-    struct us_topic_lane b = us_topic_lane(&u->lanes.topics, owned->topic);
-    return a.base_len == b.base_len && memcmp(a.base, b.base, a.base_len) == 0;
-}
-
-uint32_t us_colocation_set_size(const struct unsalt *u, const struct us_partition *p, const struct us_owned *owned,
-                                size_t n) {
-    bool refuse = u->conf->colocation == US_COLOCATION_REFUSE;
-    if (refuse && u->conf->layout == US_LAYOUT_TOPICS) {
-        return u->lanes.topics.count;
-    }
-    if (refuse && u->conf->partitions > 0) {
-        return u->conf->partitions < UINT16_MAX ? (uint32_t)u->conf->partitions : UINT16_MAX;
-    }
-    uint32_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        count += same_set(u, p, &owned[i]);
-    }
-    return count < UINT16_MAX ? count : UINT16_MAX;
+    return size < UINT16_MAX ? (uint32_t)size : UINT16_MAX;
 }

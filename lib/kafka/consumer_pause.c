@@ -81,9 +81,30 @@ static rd_kafka_resp_err_t seek_list(struct unsalt *u, rd_kafka_topic_partition_
 }
 
 /* A timeout leaves it open whether the seek happened, so the generation ends then too. */
-static bool went(rd_kafka_resp_err_t err) {
+static bool may_have_gone(rd_kafka_resp_err_t err) {
     return err == RD_KAFKA_RESP_ERR_NO_ERROR || err == RD_KAFKA_RESP_ERR__TIMED_OUT ||
            err == RD_KAFKA_RESP_ERR__IN_PROGRESS;
+}
+
+/* Tells the core what moved, and the caller's list what became of each partition. */
+static void settle(struct unsalt *u, rd_kafka_topic_partition_list_t *list,
+                   const rd_kafka_topic_partition_list_t *chosen) {
+    rd_kafka_topic_partition_list_t *moved = rd_kafka_topic_partition_list_new(chosen->cnt + 1);
+    for (int i = 0; i < chosen->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &chosen->elems[i];
+        rd_kafka_topic_partition_list_find(list, one->topic, one->partition)->err = one->err;
+        if (may_have_gone(one->err)) {
+            rd_kafka_topic_partition_t *added = rd_kafka_topic_partition_list_add(moved, one->topic, one->partition);
+            added->offset = one->offset;
+            added->err = one->err;
+        }
+    }
+    us_assign_reopen(u, moved);
+    for (int i = 0; i < moved->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &moved->elems[i];
+        rd_kafka_topic_partition_list_find(list, one->topic, one->partition)->err = one->err;
+    }
+    rd_kafka_topic_partition_list_destroy(moved);
 }
 
 rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions, int timeout_ms) {
@@ -93,15 +114,8 @@ rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *pa
     us_acks_apply(u);
     rd_kafka_topic_partition_list_t *chosen = seekable(u, partitions);
     rd_kafka_resp_err_t err = chosen->cnt > 0 ? seek_list(u, chosen, timeout_ms) : RD_KAFKA_RESP_ERR_NO_ERROR;
-    for (int i = 0; (!err || went(err)) && i < chosen->cnt; i++) {
-        const rd_kafka_topic_partition_t *one = &chosen->elems[i];
-        struct us_partition *p = us_partition_find(u, one->topic, one->partition);
-        rd_kafka_topic_partition_t *mine = rd_kafka_topic_partition_list_find(partitions, one->topic, one->partition);
-        mine->err = one->err;
-        if (went(one->err)) {
-            rd_kafka_resp_err_t reopened = us_assign_reopen(u, p, one->offset >= 0 ? one->offset : -1);
-            mine->err = one->err ? one->err : reopened;
-        }
+    if (may_have_gone(err)) {
+        settle(u, partitions, chosen);
     }
     rd_kafka_topic_partition_list_destroy(chosen);
     us_stats_refresh(u);

@@ -5,12 +5,14 @@
  * after a restart.
  *
  * The ends of logs are asked by rd_kafka_offsets_for_times() with the protocol's own logical times (-2 first, -1 end),
- * one request per leader; it fails as a whole when one leader is missing, so then the partitions are asked one by one.
+ * one request per leader; it fails as a whole when one leader is missing, so what it left open is asked one by one.
  */
 #include <kafka/consumer.h>
 #include <string.h>
+#include <time.h>
 
 #define ONE_WAIT_MS 500 /* for a partition that is asked by itself */
+#define RETRY_MS 20
 
 /* Remaining milliseconds, at least 1. */
 static int rest_ms(uint64_t until) {
@@ -62,25 +64,56 @@ static void resolve_stored(struct unsalt *u, rd_kafka_topic_partition_list_t *li
     rd_kafka_topic_partition_list_destroy(ask);
 }
 
-/* Asks for the ends of all partitions of `ask`, whose offsets are all BEGINNING or all END. Unknown: offset < 0. */
-static void query_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, uint64_t until) {
-    int64_t which = ask->cnt > 0 ? ask->elems[0].offset : 0;
-    if (ask->cnt == 0 || us_clock_now() >= until) {
-        return;
+/* One request per leader for what is still open. */
+static void query_together(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, int64_t which, uint64_t until) {
+    rd_kafka_topic_partition_list_t *open = rd_kafka_topic_partition_list_new(ask->cnt);
+    for (int i = 0; i < ask->cnt; i++) {
+        if (ask->elems[i].offset == which) {
+            rd_kafka_topic_partition_list_add(open, ask->elems[i].topic, ask->elems[i].partition)->offset = which;
+        }
     }
-    rd_kafka_resp_err_t err = rd_kafka_offsets_for_times(u->rk, ask, rest_ms(until) / 2 + 1);
+    bool done = !rd_kafka_offsets_for_times(u->rk, open, rest_ms(until) / 2 + 1);
+    for (int i = 0; done && i < open->cnt; i++) {
+        const rd_kafka_topic_partition_t *one = &open->elems[i];
+        if (!one->err && one->offset >= 0) {
+            rd_kafka_topic_partition_list_find(ask, one->topic, one->partition)->offset = one->offset;
+        }
+    }
+    rd_kafka_topic_partition_list_destroy(open);
+}
+
+/* Asks for what is still open one by one. Returns how many stay open. */
+static int query_singly(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, int64_t which, uint64_t until) {
+    int left = 0;
     for (int i = 0; i < ask->cnt; i++) {
         rd_kafka_topic_partition_t *one = &ask->elems[i];
         int64_t low, high;
-        if (!err && !one->err && one->offset >= 0) {
+        if (one->offset != which) {
             continue;
         }
-        one->offset = which;
         int wait = rest_ms(until) < ONE_WAIT_MS ? rest_ms(until) : ONE_WAIT_MS;
         if (us_clock_now() < until &&
             !rd_kafka_query_watermark_offsets(u->rk, one->topic, one->partition, &low, &high, wait)) {
             one->offset = which == RD_KAFKA_OFFSET_BEGINNING ? low : high;
+        } else {
+            left++;
         }
+    }
+    return left;
+}
+
+/*
+ * Asks for the ends of all partitions of `ask`, whose offsets are all `which` (BEGINNING or END); found ones are
+ * replaced. A topic that was just made has no leaders for some milliseconds, so it is tried until the time is over.
+ */
+static void query_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, int64_t which, uint64_t until) {
+    while (ask->cnt > 0 && us_clock_now() < until) {
+        query_together(u, ask, which, until);
+        if (query_singly(u, ask, which, until) == 0) {
+            break;
+        }
+        struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+        nanosleep(&pause, NULL);
     }
 }
 
@@ -95,8 +128,8 @@ static void resolve_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *list
             rd_kafka_topic_partition_list_add(highs, mine->topic, mine->partition)->offset = RD_KAFKA_OFFSET_END;
         }
     }
-    query_ends(u, highs, until);
-    query_ends(u, lows, until);
+    query_ends(u, highs, RD_KAFKA_OFFSET_END, until);
+    query_ends(u, lows, RD_KAFKA_OFFSET_BEGINNING, until);
     for (int i = 0; i < list->cnt; i++) {
         rd_kafka_topic_partition_t *mine = &list->elems[i];
         int64_t low = lows->elems[i].offset;

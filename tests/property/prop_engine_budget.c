@@ -64,5 +64,5 @@ TEST(engine_budget, block_waits_then_gives_way) {
 }
 
 TEST(engine_budget, batches_and_lazy_pulls) {
-    drive_property("budget.careless", 200, careless);
+    drive_property("budget.careless", 600, careless);
 }

@@ -37,9 +37,9 @@ static void epochs_and_restarts(struct prng *prng, struct drive_conf *drive, str
 }
 
 TEST(engine_epoch, the_higher_one_takes_over) {
-    drive_property("epoch", 300, epochs);
+    drive_property("epoch", 600, epochs);
 }
 
 TEST(engine_epoch, with_producers_that_go_back) {
-    drive_property("epoch.back", 200, epochs_and_restarts);
+    drive_property("epoch.back", 800, epochs_and_restarts);
 }

@@ -206,7 +206,7 @@ static void finish(struct sim *sim, unsigned number) {
 
 TEST(engine_revoke, every_record_at_least_once_and_in_order) {
     static struct sim sim;
-    for (unsigned number = 0; number < drive_cases(300); number++) {
+    for (unsigned number = 0; number < drive_cases(600); number++) {
         begin(&sim, number);
         for (int i = 0; i < 80; i++)
             step(&sim);
@@ -245,5 +245,5 @@ static void everything_at_once(struct prng *prng, struct drive_conf *drive, stru
 }
 
 TEST(engine_revoke, amid_everything_else) {
-    drive_property("everything", 300, everything_at_once);
+    drive_property("everything", 1500, everything_at_once);
 }

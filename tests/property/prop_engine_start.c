@@ -25,5 +25,5 @@ static void middle(struct prng *prng, struct drive_conf *drive, struct script_co
 }
 
 TEST(engine_start, joined_in_the_middle) {
-    drive_property("start", 300, middle);
+    drive_property("start", 600, middle);
 }

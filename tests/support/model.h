@@ -57,8 +57,8 @@ struct model_session {
     uint64_t floor; /* started in the middle: nothing is known of the numbers below */
     bool switching;
     uint64_t next_epoch, next_sight, next_shown, switched_at;
-    uint64_t parked, parked_at,
-        parked_reading; /* due time of the last gap that was due and still open at rest, and when; 0 = none */
+    uint64_t parked, parked_at, parked_reading,
+        parked_cursor; /* due time of the last gap that was due and still open at rest, and when; 0 = none */
     struct model_list next;
     uint32_t stale_row;
 };

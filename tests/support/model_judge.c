@@ -331,7 +331,8 @@ static const char *judge_idle_session(const struct model *model, struct model_se
     uint64_t opened = model_opened(session) > session->switched_at ? model_opened(session) : session->switched_at;
     uint64_t due = later(opened, model->p.gap_timeout_ns);
     bool wall = model->p.gap_clock == UNSALT_CLOCK_WALL || settled_parts(model, parts, due, false);
-    if (now >= due && session->parked != due) {
+    if (now >= due && (session->parked != due || session->parked_cursor != session->cursor)) {
+        session->parked_cursor = session->cursor;
         session->parked = due;
         session->parked_at = now;
         session->parked_reading = model->reading_ns;

@@ -154,6 +154,47 @@ TEST(core_overflow, an_epoch_that_waits_is_not_stuck_either) {
     stage_close(&s);
 }
 
+/* The session was met in its second run; the tail of the first one came, and went with its partition. */
+TEST(core_overflow, a_run_that_waits_behind_an_empty_one_is_not_lost) {
+    struct stage s;
+    stage_init(&s);
+    s.params.budget_records = 3;
+    stage_open(&s);
+    stage_parts(&s, 0, 3, false, 0, 0);
+    stage_push(&s, 2, "a", 5);
+    s.in.epoch = 1;
+    stage_push(&s, 0, "a", 2);
+    stage_push(&s, 0, "a", 3);
+    CHECK_I64(unsalt_core_revoke(s.core, 2, s.now), UNSALT_CORE_OK);
+    stage_pull(&s, 10);
+    s.in.epoch = 0;
+    stage_push(&s, 1, "b", 7);
+    for (int i = 0; i < 10 && !stage_push(&s, 1, "b", 9); i++)
+        stage_pull(&s, 10);
+    stage_assign(&s, 0, 3, -1, 0, 0);
+    for (int i = 0; i < 20; i++) {
+        stage_wait(&s, 10 * SEC);
+        stage_horizon(&s, 0, 2);
+        stage_flush(&s);
+    }
+    CHECK_U64(stage_counters(&s).state[UNSALT_STATE_HELD], 0);
+    stage_close(&s);
+}
+
+TEST(core_overflow, a_set_that_is_not_complete_is_bounded_too) {
+    struct stage s;
+    stage_init(&s);
+    s.params.budget_records = 3;
+    stage_open(&s);
+    stage_assign(&s, 0, 2, -1, 0, 0);
+    for (uint64_t seq = 1; seq <= 10; seq++)
+        if (!stage_push(&s, 0, "a", seq))
+            stage_pull(&s, 10);
+    CHECK_THAT(stage_counters(&s).state[UNSALT_STATE_HELD] <= 3, "%" PRIu64 " records are held",
+               stage_counters(&s).state[UNSALT_STATE_HELD]);
+    stage_close(&s);
+}
+
 TEST(core_overflow, block_refuses_first_and_gives_way_later) {
     struct stage s;
     stage_init(&s);

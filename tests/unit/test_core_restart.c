@@ -101,6 +101,38 @@ TEST(core_restart, what_the_old_run_still_held_is_not_lost) {
     stage_close(&s);
 }
 
+/* It looks like a restart, since it comes from so far below; but it was never released, so it must not get lost. */
+TEST(core_restart, a_late_record_from_far_below_is_no_copy) {
+    struct stage s;
+    stage_default(&s, 1);
+    push(&s, 1, 1001);
+    push(&s, (uint64_t)1 << 40, 1002);
+    stage_flush(&s);
+    stage_took(&s);
+    push(&s, 5, 1003);
+    push(&s, ((uint64_t)1 << 40) + 1, 1004);
+    push(&s, 6, 1005);
+    stage_wait(&s, 10 * SEC);
+    CHECK_U64(stage_counters(&s).state[UNSALT_STATE_DUPLICATE], 0);
+    const char *took = stage_took(&s);
+    CHECK_THAT(strstr(took, "a5") && strstr(took, "a6") && strstr(took, "a1099511627777"), "took %s", took);
+    stage_close(&s);
+}
+
+/* One lane of the new run is slow: what shows up first is not its first number, and then there is silence. */
+TEST(core_restart, records_newer_than_everything_are_not_dropped_after_a_silence) {
+    struct stage s;
+    stage_default(&s, 1);
+    run(&s, 1, 10, 1000);
+    stage_took(&s);
+    push(&s, 2, 2002);
+    push(&s, 4, 2004);
+    stage_wait(&s, 2 * SEC);
+    CHECK_U64(stage_counters(&s).state[UNSALT_STATE_DUPLICATE], 0);
+    CHECK_STR(stage_took(&s), "a2");
+    stage_close(&s);
+}
+
 TEST(core_restart, held_suspects_hold_the_commit_position) {
     struct stage s;
     stage_default(&s, 1);
