@@ -36,9 +36,7 @@ void us_arrival_out(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt
     fill(core, in, state, ticket, &out[(*n_out)++]);
     core->counters.received++;
     core->counters.state[state]++;
-    bool theirs = state == UNSALT_STATE_RELEASED || state == UNSALT_STATE_LATE || state == UNSALT_STATE_STALE ||
-                  state == UNSALT_STATE_UNSEQUENCED;
-    if (!theirs) {
+    if (!us_state_handed_out(state)) {
         us_frontier_ack(frontier, ticket, NULL);
     }
 }
@@ -115,10 +113,7 @@ static int below_cursor(struct unsalt_core *core, struct us_session *session, co
         return duplicate(core, session, in, out, n_out);
     }
     record_event(core, UNSALT_CORE_EV_LATE, session, in);
-    unsalt_state_t state = core->params.late == UNSALT_LATE_DELIVER ? UNSALT_STATE_LATE
-                           : core->params.late == UNSALT_LATE_DROP  ? UNSALT_STATE_DROPPED
-                                                                    : UNSALT_STATE_DEAD_LETTERED;
-    us_arrival_out(core, in, state, out, n_out);
+    us_arrival_out(core, in, us_late_state(core, UNSALT_STATE_LATE), out, n_out);
     return UNSALT_CORE_OK;
 }
 

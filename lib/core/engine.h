@@ -346,6 +346,24 @@ void us_settle(struct unsalt_core *core, struct us_session *session);
 /* Something is held above a gap: makes sure that the gap is timed. */
 void us_blocked(struct unsalt_core *core, struct us_session *session);
 
+/* Is a record of this state handed to the application, which acknowledges it? Everything else the core does. */
+static inline bool us_state_handed_out(unsalt_state_t state) {
+    return state == UNSALT_STATE_RELEASED || state == UNSALT_STATE_LATE || state == UNSALT_STATE_STALE ||
+           state == UNSALT_STATE_UNSEQUENCED;
+}
+/* What becomes of a late record. */
+static inline unsalt_state_t us_late_state(const struct unsalt_core *core, unsalt_state_t delivered) {
+    switch (core->params.late) {
+    case UNSALT_LATE_DROP:
+        return UNSALT_STATE_DROPPED;
+    case UNSALT_LATE_DEAD_LETTER:
+        return UNSALT_STATE_DEAD_LETTERED;
+    case UNSALT_LATE_DELIVER:
+        break;
+    }
+    return delivered;
+}
+
 /* leaving.c */
 bool us_leaving_reserve(struct unsalt_core *core, uint32_t more);
 void us_leaving_add(struct unsalt_core *core, const struct us_held *held, unsalt_state_t state);

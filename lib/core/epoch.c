@@ -194,10 +194,7 @@ int us_stale(struct unsalt_core *core, struct us_session *session, const unsalt_
     event->first = event->last = in->seq;
     event->part = in->part;
     event->offset = in->offset;
-    unsalt_state_t state = core->params.late == UNSALT_LATE_DELIVER ? UNSALT_STATE_STALE
-                           : core->params.late == UNSALT_LATE_DROP  ? UNSALT_STATE_DROPPED
-                                                                    : UNSALT_STATE_DEAD_LETTERED;
-    us_arrival_out(core, in, state, out, n_out);
+    us_arrival_out(core, in, us_late_state(core, UNSALT_STATE_STALE), out, n_out);
     return UNSALT_CORE_OK;
 }
 

@@ -51,5 +51,7 @@ void us_leaving_add(struct unsalt_core *core, const struct us_held *held, unsalt
     core->counters.state[UNSALT_STATE_HELD]--;
     core->counters.state[state]++;
     core->counters.held_bytes -= held->bytes;
-    us_frontier_ack(&part->frontier, ticket, NULL);
+    if (!us_state_handed_out(state)) {
+        us_frontier_ack(&part->frontier, ticket, NULL);
+    }
 }

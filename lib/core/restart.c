@@ -6,7 +6,7 @@
  * below, which is how the return from a mad number looks. Suspects are kept until one of these:
  *   - a record at or above the cursor: they were copies;
  *   - restart_k of them in a row: the producer has restarted;
- *   - restart_quiet_ns of silence: it has, if one of them is its first record; else they were copies.
+ *   - restart_quiet_ns of silence: it has, unless there are no timestamps and none of them is a first record.
  */
 #include <core/engine.h>
 
@@ -140,6 +140,12 @@ int us_restart_keep(struct unsalt_core *core, struct us_session *session, const 
     return UNSALT_CORE_OK;
 }
 
+/* A suspect that is cleared: a copy, or late, if its number was skipped. */
+static void clear_suspect(struct unsalt_core *core, struct us_session *session, const struct us_held *held) {
+    bool late = us_skips_take(&session->skips, &core->mem, core->params.skips_max, held->seq);
+    us_leaving_add(core, held, late ? us_late_state(core, UNSALT_STATE_LATE) : UNSALT_STATE_DUPLICATE);
+}
+
 void us_restart_copies(struct unsalt_core *core, struct us_session *session) {
     struct us_suspects *suspects = session->suspects;
     us_wait_cancel(core, &suspects->wait);
@@ -147,19 +153,24 @@ void us_restart_copies(struct unsalt_core *core, struct us_session *session) {
     if (suspects->count == 0) {
         return;
     }
-    unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_DUPLICATE, session);
+    bool late = us_skips_has(&session->skips, lowest_of(suspects));
+    unsalt_core_event_t *event = us_event(core, late ? UNSALT_CORE_EV_LATE : UNSALT_CORE_EV_DUPLICATE, session);
     event->count = suspects->count;
     event->first = event->last = lowest_of(suspects);
     for (uint32_t i = 0; i < suspects->count; i++) {
-        us_leaving_add(core, &suspects->held[i], UNSALT_STATE_DUPLICATE);
+        clear_suspect(core, session, &suspects->held[i]);
     }
     core->leaving.promised -= suspects->count;
     suspects->count = 0;
 }
 
-/* The silence after the last suspect has lasted. */
+/*
+ * The silence after the last suspect has lasted. Records that are newer than everything are not thrown away for their
+ * number alone; without timestamps only a first record tells a restart.
+ */
 void us_restart_reveal(struct unsalt_core *core, struct us_session *session) {
-    if (lowest_of(session->suspects) != core->params.seq_first) {
+    const struct us_suspects *suspects = session->suspects;
+    if (suspects->newest < 0 && lowest_of(suspects) != core->params.seq_first) {
         us_restart_copies(core, session);
     } else if (!reveal(core, session)) {
         us_wait_at(core, &session->suspects->wait, us_time_add(core->now, 1000000));
