@@ -117,6 +117,24 @@ static int below_cursor(struct unsalt_core *core, struct us_session *session, co
     return UNSALT_CORE_OK;
 }
 
+void us_arrival_taken(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
+    if (in->timestamp > session->newest) {
+        session->newest = in->timestamp;
+    }
+    if (in->lanes) {
+        us_lanes_learn(session, in);
+    }
+    if (session->special & US_SPECIAL_SUSPECTS) {
+        us_restart_copies(core, session);
+    }
+    if (session->start) {
+        us_start_saw(core, session, in);
+    }
+    if (!session->ready && !(session->special & US_SPECIAL_STARTING)) {
+        us_settle(core, session);
+    }
+}
+
 /* A record of the session's current run. */
 static int current(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                    unsalt_core_out_t *out, size_t *n_out) {
@@ -142,21 +160,7 @@ static int current(struct unsalt_core *core, struct us_session *session, const u
             return err;
         }
     }
-    if (in->timestamp > session->newest) {
-        session->newest = in->timestamp;
-    }
-    if (in->lanes) {
-        us_lanes_learn(session, in);
-    }
-    if (session->special & US_SPECIAL_SUSPECTS) {
-        us_restart_copies(core, session);
-    }
-    if (session->start) {
-        us_start_saw(core, session, in);
-    }
-    if (!session->ready && !(session->special & US_SPECIAL_STARTING)) {
-        us_settle(core, session);
-    }
+    us_arrival_taken(core, session, in);
     return UNSALT_CORE_OK;
 }
 

@@ -325,6 +325,7 @@ bool us_restart_suspect(struct unsalt_core *core, const struct us_session *sessi
 int us_restart_keep(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                     unsalt_core_out_t *out, size_t *n_out);
 void us_restart_copies(struct unsalt_core *core, struct us_session *session);
+void us_restart_unresolved(struct unsalt_core *core, struct us_session *session);
 void us_restart_reveal(struct unsalt_core *core, struct us_session *session);
 
 /* run.c: takes the ordinary records at the head of a batch; 0 = the first one isn't ordinary. */
@@ -334,6 +335,8 @@ size_t us_run(struct unsalt_core *core, const unsalt_core_in_t *in, size_t n, un
 int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out);
 int us_hold(struct unsalt_core *core, struct us_session *session, struct us_reasm *reasm, const unsalt_core_in_t *in,
             unsalt_core_out_t *out, size_t *n_out);
+/* After a record of the current run has passed or is held; room in `shown` was reserved. May retire the session. */
+void us_arrival_taken(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in);
 void us_arrival_out(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_state_t state,
                     unsalt_core_out_t *out, size_t *n_out);
 struct us_held us_held_of(const struct unsalt_core *core, const unsalt_core_in_t *in);

@@ -128,31 +128,47 @@ static bool copy_shown(struct unsalt_core *core, struct us_shown *to, const stru
     return true;
 }
 
-/*
- * While its start is unknown, a session may meet a run and then the tail of the one before it, on a slower lane. The
- * earlier run becomes the current one; the start of both has to be found out.
- */
-static int earlier_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
-    struct us_start *start = us_start_alloc(core, session);
-    struct us_later *later = us_later_new(core, session, session->epoch);
-    if (!start || !later || !copy_shown(core, &later->shown, &session->start->shown)) {
-        us_start_free(core, start);
-        if (later) {
-            us_later_free(core, later);
-        }
-        return UNSALT_CORE_NOMEM;
-    }
+/* The run that a session has met first becomes a later one; `reasm` is what is held of the earlier one. */
+static void put_before(struct unsalt_core *core, struct us_session *session, struct us_later *later,
+                       struct us_start *start, const struct us_reasm *reasm, uint64_t epoch) {
     us_wait_cancel(core, &session->start->wait);
     later->start = session->start;
     later->reasm = session->reasm;
     later->newest = session->newest;
-    session->reasm = (struct us_reasm){0};
+    session->reasm = *reasm;
     session->newest = INT64_MIN;
-    session->epoch = in->epoch;
+    session->epoch = epoch;
     us_start_begin(core, session, start);
     us_later_insert(session, later);
     us_wait_at(core, &later->wait, core->now);
-    return US_EPOCH_CURRENT;
+}
+
+/*
+ * While its start is unknown, a session may meet a run and then the tail of the one before it, on a slower lane. The
+ * earlier run becomes the current one; the start of both has to be found out.
+ */
+static int earlier_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                           unsalt_core_out_t *out, size_t *n_out) {
+    struct us_start *start = us_start_alloc(core, session);
+    struct us_later *later = us_later_new(core, session, session->epoch);
+    struct us_reasm reasm = {0};
+    int err = UNSALT_CORE_NOMEM;
+    if (start && later && us_shown_reserve(&start->shown, &core->mem) &&
+        copy_shown(core, &later->shown, &session->start->shown)) {
+        err = us_hold(core, session, &reasm, in, out, n_out);
+    }
+    bool still = session->special & US_SPECIAL_STARTING; /* a full budget may just have started it */
+    if (err == UNSALT_CORE_OK && still) {
+        put_before(core, session, later, start, &reasm, in->epoch);
+        us_arrival_taken(core, session, in);
+        return err;
+    }
+    us_start_free(core, start);
+    if (later) {
+        us_later_free(core, later);
+    }
+    us_reasm_destroy(&reasm, &core->chunks);
+    return err;
 }
 
 /* restart_k stale records in a row: the producer went back to a lower epoch, and this record opens its run. */
@@ -223,7 +239,7 @@ int us_epoch_arrival(struct unsalt_core *core, struct us_session *session, const
         return later_arrival(core, session, in, out, n_out);
     }
     if ((session->special & US_SPECIAL_STARTING) && session->began == 0) {
-        return earlier_arrival(core, session, in);
+        return earlier_arrival(core, session, in, out, n_out);
     }
     return stale_arrival(core, session, in, out, n_out);
 }
@@ -288,6 +304,20 @@ static void take_over(struct unsalt_core *core, struct us_session *session) {
     us_later_free(core, later);
 }
 
+/* The run that has just taken over may be over itself: what is held of it is all there is. */
+static void next_is_over(struct unsalt_core *core, struct us_session *session) {
+    if (!session->later || !session->later->over || (session->special & US_SPECIAL_ENDING)) {
+        return;
+    }
+    if (session->special & US_SPECIAL_STARTING) {
+        us_start_now(core, session);
+    }
+    if (!session->ready) {
+        session->special |= US_SPECIAL_ENDING;
+        us_wait_at(core, &session->gap, core->now);
+    }
+}
+
 void us_epoch_continue(struct unsalt_core *core, struct us_session *session) {
     if (session->ready) {
         return;
@@ -313,8 +343,5 @@ void us_epoch_continue(struct unsalt_core *core, struct us_session *session) {
     } else if (session->reasm.held) {
         us_blocked(core, session);
     }
-    if (!session->ready && session->later && session->later->over && !(session->special & US_SPECIAL_ENDING)) {
-        session->special |= US_SPECIAL_ENDING;
-        us_wait_at(core, &session->gap, core->now);
-    }
+    next_is_over(core, session);
 }

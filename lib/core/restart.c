@@ -140,28 +140,37 @@ int us_restart_keep(struct unsalt_core *core, struct us_session *session, const 
     return UNSALT_CORE_OK;
 }
 
-/* A suspect that is cleared: a copy, or late, if its number was skipped. */
-static void clear_suspect(struct unsalt_core *core, struct us_session *session, const struct us_held *held) {
-    bool late = us_skips_take(&session->skips, &core->mem, core->params.skips_max, held->seq);
-    us_leaving_add(core, held, late ? us_late_state(core, UNSALT_STATE_LATE) : UNSALT_STATE_DUPLICATE);
-}
-
-void us_restart_copies(struct unsalt_core *core, struct us_session *session) {
+/* Ends the suspicion: every suspect leaves, as late if its number was skipped or nothing is known, else as a copy. */
+static void clear(struct unsalt_core *core, struct us_session *session, bool known) {
     struct us_suspects *suspects = session->suspects;
     us_wait_cancel(core, &suspects->wait);
     session->special = (uint8_t)(session->special & ~US_SPECIAL_SUSPECTS);
-    if (suspects->count == 0) {
-        return;
-    }
-    bool late = us_skips_has(&session->skips, lowest_of(suspects));
-    unsalt_core_event_t *event = us_event(core, late ? UNSALT_CORE_EV_LATE : UNSALT_CORE_EV_DUPLICATE, session);
-    event->count = suspects->count;
-    event->first = event->last = lowest_of(suspects);
     for (uint32_t i = 0; i < suspects->count; i++) {
-        clear_suspect(core, session, &suspects->held[i]);
+        const struct us_held *held = &suspects->held[i];
+        bool late = !known || us_skips_take(&session->skips, &core->mem, core->params.skips_max, held->seq);
+        us_leaving_add(core, held, late ? us_late_state(core, UNSALT_STATE_LATE) : UNSALT_STATE_DUPLICATE);
     }
     core->leaving.promised -= suspects->count;
     suspects->count = 0;
+}
+
+void us_restart_copies(struct unsalt_core *core, struct us_session *session) {
+    const struct us_suspects *suspects = session->suspects;
+    if (suspects->count) {
+        uint64_t lowest = lowest_of(suspects);
+        bool late = us_skips_has(&session->skips, lowest);
+        unsalt_core_event_t *event = us_event(core, late ? UNSALT_CORE_EV_LATE : UNSALT_CORE_EV_DUPLICATE, session);
+        event->count = suspects->count;
+        event->first = event->last = lowest;
+    }
+    clear(core, session, true);
+}
+
+/* The cursor is void, so nobody can tell any more: they are handed out as late rather than lost. */
+void us_restart_unresolved(struct unsalt_core *core, struct us_session *session) {
+    if (session->special & US_SPECIAL_SUSPECTS) {
+        clear(core, session, false);
+    }
 }
 
 /*

@@ -64,10 +64,6 @@ static void remove_records(struct unsalt_core *core, struct us_session *session,
     remove_suspects(core, session, part);
 }
 
-/*
- * Suspects of a session that starts again were waiting for a cursor that is void: copies, as far as anybody can
- * tell.
- */
 static void restart_session(struct unsalt_core *core, struct us_session *session) {
     struct us_start *start = session->start;
     us_unready(core, session);
@@ -137,9 +133,7 @@ int unsalt_core_revoke(unsalt_core_t *core, uint32_t index, uint64_t now) {
     for (struct us_session *session = us_session_first(set); session; session = next) {
         next = us_session_next(session);
         remove_records(core, session, (uint16_t)index);
-        if (session->special & US_SPECIAL_SUSPECTS && us_events_room(core)) {
-            us_restart_copies(core, session);
-        }
+        us_restart_unresolved(core, session);
         if (last || !holds_anything(session)) {
             us_session_free(core, session);
         } else {

@@ -4,5 +4,7 @@
 #define US_KAFKA_CLOCK_H
 #include <stdint.h>
 uint64_t us_clock_now(void);
+/* The same clock, up to a few milliseconds behind, at a fifth of the price. */
+uint64_t us_clock_coarse(void);
 uint64_t us_clock_wall_ms(void);
 #endif

@@ -68,6 +68,9 @@ struct us_partition {
     int64_t start, log_start; /* -1 unknown */
     int64_t committed;        /* what the last commit asked for; -1 none, or it failed */
     int64_t last_read;        /* offset of the newest record that the core took; -1 none */
+    int64_t last_time;        /* greatest timestamp of a record that the core took, in ms; -1 none */
+    uint64_t empty_in;        /* the round in which it was found empty */
+    uint64_t turn;            /* number of its last batch; 0 = none yet */
     uint32_t question_failures; /* in a row */
     uint64_t answer_at;         /* when the failure of a question is told to the core; UNSALT_NEVER = none */
     uint64_t complain_at;       /* no event HORIZON_FAILED before */
@@ -185,7 +188,9 @@ struct unsalt {
 
     struct us_partition **partitions; /* owned, all that were ever assigned */
     uint32_t partition_count, partition_capacity;
-    uint32_t next_partition; /* where the next round begins to read */
+    uint32_t next_partition; /* where the next sweep begins to read */
+    uint64_t rounds;         /* of reading, so far */
+    uint64_t turns;          /* batches, so far */
     struct us_partition **by_part; /* by index of the core */
     uint32_t by_part_count;
     unsalt_read_t *advice; /* by index of the core; by_part_count */

@@ -43,7 +43,7 @@ static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p) {
         unsalt_core_revoke(u->core, p->part, us_clock_now());
         return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     }
-    p->last_read = -1;
+    p->last_read = p->last_time = -1;
     p->question_failures = 0;
     p->answer_at = UNSALT_NEVER;
     p->assigned = true;

@@ -105,13 +105,12 @@ static bool fill_slowly(struct unsalt *u, uint64_t now, int timeout_ms) {
 }
 
 static bool fill(struct unsalt *u, int timeout_ms) {
-    uint64_t now = us_clock_now();
     u->own.polls++;
     us_handed_done(u);
-    if (u->ring.count > 0 && now < u->sweep_at && !u->revoke.active) {
+    if (u->ring.count > 0 && us_clock_coarse() < u->sweep_at && !u->revoke.active) {
         return true;
     }
-    return fill_slowly(u, now, timeout_ms);
+    return fill_slowly(u, us_clock_now(), timeout_ms);
 }
 
 /* Makes room for n records in the application's hands. */

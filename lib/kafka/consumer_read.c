@@ -115,6 +115,9 @@ static void taken(struct unsalt *u, struct us_partition *p, uint32_t n) {
         if (offset > p->last_read) {
             p->last_read = offset;
         }
+        if (u->in[i].timestamp > p->last_time) {
+            p->last_time = u->in[i].timestamp;
+        }
     }
 }
 
@@ -235,6 +238,65 @@ static bool has_work(const struct us_partition *p, bool sweep) {
     return p->assigned && !p->revoking && (sweep || p->pending_count > 0 || atomic_load(&p->ready));
 }
 
+/* Has something, wasn't found empty in this round, and isn't ahead. */
+static bool may_be_read(const struct unsalt *u, const struct us_partition *p) {
+    return p->empty_in != u->rounds && has_work(p, false) && u->advice[p->part] != UNSALT_READ_AHEAD;
+}
+
+/* Which of two goes first: the core's advice, then time, then whose last turn is longer ago. */
+static bool goes_before(const struct unsalt *u, const struct us_partition *p, const struct us_partition *other) {
+    bool owed = u->advice[p->part] == UNSALT_READ_OWED, other_owed = u->advice[other->part] == UNSALT_READ_OWED;
+    if (owed != other_owed) {
+        return owed;
+    }
+    return p->last_time != other->last_time ? p->last_time < other->last_time : p->turn < other->turn;
+}
+
+/*
+ * Of the partitions that may be read, the one that is furthest behind in time, by the timestamp of its newest record
+ * that was read: so lanes that were written together are read together, and few records have to wait for others.
+ * What may hold a lowest missing number goes before the rest, what is ahead isn't read at all. NULL: there is none.
+ */
+static struct us_partition *furthest_behind(struct unsalt *u) {
+    struct us_partition *best = NULL;
+    for (uint32_t i = 0; i < u->partition_count; i++) {
+        struct us_partition *p = u->partitions[i];
+        if (may_be_read(u, p) && (!best || goes_before(u, p, best))) {
+            best = p;
+        }
+    }
+    return best;
+}
+
+/* The one whose last turn is longest ago: timestamps are the producers' word, and a wrong one must starve nobody. */
+static struct us_partition *longest_unread(struct unsalt *u) {
+    struct us_partition *best = NULL;
+    for (uint32_t i = 0; i < u->partition_count; i++) {
+        struct us_partition *p = u->partitions[i];
+        if (may_be_read(u, p) && (!best || p->turn < best->turn)) {
+            best = p;
+        }
+    }
+    return best;
+}
+
+/* Reads every partition that isn't ahead, whether anything announced data in it or not. */
+static bool sweep_partitions(struct unsalt *u, uint64_t now) {
+    bool moved = false;
+    for (uint32_t i = 0; i < u->partition_count && us_ring_room(&u->ring) >= US_CHUNK; i++) {
+        struct us_partition *p = u->partitions[(u->next_partition + i) % u->partition_count];
+        if (has_work(p, true) && u->advice[p->part] != UNSALT_READ_AHEAD) {
+            moved |= read_partition(u, p, now, true);
+        }
+    }
+    u->next_partition++;
+    return moved;
+}
+
+/* Batches read in one round, before the clock, the main queue and the verdicts have their turn again. */
+#define BATCHES_IN_ROUND 16
+#define ENOUGH_IN_ROUND 128u /* releases after which the application gets them first: they are still in the cache */
+
 bool us_read_partitions(struct unsalt *u, uint64_t now, bool sweep) {
     bool moved = false;
     if (u->retry_at) {
@@ -243,21 +305,21 @@ bool us_read_partitions(struct unsalt *u, uint64_t now, bool sweep) {
         }
         u->retry_at = 0;
     }
+    u->rounds++;
     unsalt_core_read_advice(u->core, u->advice, u->by_part_count);
-    /* What may hold a lowest missing number goes first; what is ahead keeps its ready flag and stays unread. */
-    for (int pass = 0; pass < 2; pass++) {
-        unsalt_read_t wanted = pass == 0 ? UNSALT_READ_OWED : UNSALT_READ_FREE;
-        for (uint32_t i = 0; i < u->partition_count; i++) {
-            uint32_t at = (u->next_partition + i) % u->partition_count;
-            struct us_partition *p = u->partitions[at];
-            if (!has_work(p, sweep) || u->advice[p->part] != wanted) {
-                continue;
-            }
-            if (us_ring_room(&u->ring) < US_CHUNK) {
-                u->next_partition = at;
-                return moved;
-            }
-            moved |= read_partition(u, p, now, sweep);
+    if (sweep) {
+        moved = sweep_partitions(u, now);
+    }
+    for (int i = 0; i < BATCHES_IN_ROUND && u->ring.count < ENOUGH_IN_ROUND; i++) {
+        struct us_partition *p = i == 0 ? longest_unread(u) : furthest_behind(u);
+        if (!p) {
+            break;
+        }
+        p->turn = ++u->turns;
+        bool read = read_partition(u, p, now, false);
+        moved |= read;
+        if (!read) {
+            p->empty_in = u->rounds;
         }
     }
     return moved;

@@ -111,7 +111,11 @@ static enum place read_headers(const struct us_extractor *x, const rd_kafka_mess
     rd_kafka_resp_err_t err;
     if (source == US_SEQ_JSON)
         return NOWHERE;
-    err = rd_kafka_message_headers(message, &headers);
+    /*
+     * Detached and freed at once: librdkafka builds the list again from the record's bytes if the application asks for
+     * it, a record that is held pins less, and the allocator gets back what it gave a moment ago, which is cheap.
+     */
+    err = rd_kafka_message_detach_headers((rd_kafka_message_t *)message, &headers);
     if (err == RD_KAFKA_RESP_ERR__NOENT)
         return NOWHERE;
     if (err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -122,6 +126,7 @@ static enum place read_headers(const struct us_extractor *x, const rd_kafka_mess
         place = read_unsalt_header(headers, in, text);
     if (place == NOWHERE && source != US_SEQ_UNSALT)
         place = read_plain_header(x, headers, in, text);
+    rd_kafka_headers_destroy(headers);
     return place;
 }
 

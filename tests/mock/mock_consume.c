@@ -446,3 +446,29 @@ TEST(consume, a_full_budget_blocks) {
     mock_done(u);
     mock_close(&mock);
 }
+
+/* The library frees the parsed headers of a record; an application that wants them finds them all the same. */
+TEST(consume, the_application_reads_headers) {
+    struct mock mock;
+    const void *value = NULL;
+    size_t size = 0;
+    unsalt_header_t header;
+    unsalt_message_info_t info = {.size = sizeof(info)};
+    rd_kafka_headers_t *headers = NULL;
+    unsalt_t *u = reader(&mock, "");
+    mock_send(&mock, "t", 1, "s", 1, LANES);
+    mock_flush(&mock);
+    rd_kafka_message_t *message = unsalt_consumer_poll(u, 10000);
+    CHECK(message);
+    for (int i = 0; i < 2; i++) {
+        CHECK(!rd_kafka_message_headers(message, &headers));
+        CHECK(!rd_kafka_header_get_last(headers, UNSALT_HEADER_NAME, &value, &size));
+        CHECK_I64(unsalt_header_read(value, size, &header), UNSALT_HEADER_OK);
+        CHECK_U64(header.seq, 1);
+    }
+    CHECK_I64(unsalt_message_info(u, message, &info), 0);
+    CHECK_U64(info.epoch, 1);
+    rd_kafka_message_destroy(message);
+    mock_done(u);
+    mock_close(&mock);
+}

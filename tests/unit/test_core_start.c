@@ -70,6 +70,23 @@ TEST(core_start, seen_waits_for_every_lane_when_the_lanes_are_known) {
     stage_close(&s);
 }
 
+TEST(core_start, lanes_that_hold_only_from_some_number_on_say_nothing_of_lower_ones) {
+    struct stage s;
+    open_with(&s, UNSALT_START_SEEN, 4, false, 50);
+    s.in.lanes = 2;
+    s.in.since = 10;
+    stage_push_lane(&s, 0, "a", 12);
+    stage_push_lane(&s, 1, "a", 11);
+    CHECK_STR(stage_took(&s), "");
+    s.in.since = 1;
+    s.in.lanes = 4;
+    stage_push_lane(&s, 2, "a", 9);
+    stage_push_lane(&s, 3, "a", 8);
+    CHECK_STR(stage_said(&s), "start:a gap:a10-10:resumed"); /* lane 0 of the new S began with 12 */
+    CHECK_STR(stage_took(&s), "a8 a9 a11! a12");
+    stage_close(&s);
+}
+
 TEST(core_start, seen_waits_for_every_partition_when_they_are_not) {
     struct stage s;
     open_with(&s, UNSALT_START_SEEN, 3, false, 50);
