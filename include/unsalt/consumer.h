@@ -129,7 +129,8 @@ UNSALT_EXPORT rd_kafka_resp_err_t unsalt_last_error(void);
  * Tells about a message handed out by the last poll, batch or callback; valid until the next one.
  * @returns 0; -1 if it wasn't handed out by the last call (or carries an error), or info->size is 0.
  */
-UNSALT_EXPORT int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message, unsalt_message_info_t *info);
+UNSALT_EXPORT int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message,
+                                      unsalt_message_info_t *info);
 
 /**
  * ack=manual: the application is done with the message. Any thread, any order, also after the message is gone.

@@ -281,7 +281,8 @@ UNSALT_EXPORT size_t unsalt_core_questions(unsalt_core_t *core, uint64_t now, ui
  * @param generation of the partition when the question was taken; an old one is ignored.
  * @param end  >= 0; or -1: the question failed and may be asked again.
  */
-UNSALT_EXPORT void unsalt_core_answer(unsalt_core_t *core, uint32_t part, uint32_t generation, int64_t end, uint64_t now);
+UNSALT_EXPORT void unsalt_core_answer(unsalt_core_t *core, uint32_t part, uint32_t generation, int64_t end,
+                                      uint64_t now);
 
 /** States a partition's horizon directly: everything that stood in it at `t` was pushed. Never goes back. */
 UNSALT_EXPORT void unsalt_core_horizon(unsalt_core_t *core, uint32_t part, uint64_t t, uint64_t now);

@@ -226,7 +226,8 @@ static inline struct us_part *us_part_get(const struct unsalt_core *core, uint32
 /* events.c: raises an event; the caller has made sure of room (US_EVENTS_ROOM). */
 bool us_events_init(struct unsalt_core *core);
 void us_events_destroy(struct unsalt_core *core);
-unsalt_core_event_t *us_event(struct unsalt_core *core, unsalt_core_event_type_t type, const struct us_session *session);
+unsalt_core_event_t *us_event(struct unsalt_core *core, unsalt_core_event_type_t type,
+                              const struct us_session *session);
 /* Names the session of an event by its id; a longer one than session_id_max is cut. */
 void us_event_session(struct unsalt_core *core, unsalt_core_event_t *event, const void *id, uint32_t len);
 static inline bool us_events_room(const struct unsalt_core *core) {

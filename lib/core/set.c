@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lane sets: the partitions that belong together because sessions are spread over them. Found by the caller's number. */
+/*
+ * Lane sets: the partitions that belong together because sessions are spread over them. Found by the caller's
+ * number.
+ */
 #include <core/engine.h>
 #include <string.h>
 

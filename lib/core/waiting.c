@@ -79,7 +79,10 @@ static uint32_t next_owed(struct unsalt_core *core, struct us_wait *wait, uint32
     return at;
 }
 
-/* Goes on to the next partition that is owed; without one, acts. One that was stalled may have come back: look again. */
+/*
+ * Goes on to the next partition that is owed; without one, acts. One that was stalled may have come back: look
+ * again.
+ */
 static void step(struct unsalt_core *core, struct us_wait *wait) {
     const struct us_set *set = wait->session->set;
     wait->step = next_owed(core, wait, wait->step);

@@ -86,6 +86,7 @@ static struct unsalt *make(struct unsalt_conf *conf, char *errstr, size_t size) 
         snprintf(errstr, size, "out of memory, or of file descriptors");
     } else if (us_extractor_init(&u->extractor, conf, errstr, size) &&
                us_extractor_init(&u->info_extractor, conf, errstr, size) && make_core(u, errstr, size)) {
+        u->info_extractor.keep_headers = true;
         return u;
     }
     u->conf = NULL;

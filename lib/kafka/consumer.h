@@ -153,6 +153,19 @@ struct us_log_limit {
     uint32_t written, suppressed;
 };
 
+/*
+ * What hand-outs from the buffer have changed since the statistics were copied, without a lock: one thread writes. A
+ * reader may see one hand-out's figures in part, but every record is taken out of `ready` by the same number that puts
+ * it elsewhere, so the ledger sums up at any moment.
+ */
+struct us_tally {
+    _Atomic uint64_t handed[UNSALT_STATE__CNT];
+    _Atomic uint64_t acked; /* by ack=auto */
+    _Atomic uint64_t polls; /* these three since the beginning */
+    _Atomic uint64_t wait_count[UNSALT_WAIT_BUCKETS];
+    _Atomic uint64_t wait_sum_ns;
+};
+
 /* A revoke that waits for acknowledgements. */
 struct us_revoke {
     bool active;
@@ -203,7 +216,6 @@ struct unsalt {
     unsalt_core_out_t *out;
     unsalt_core_out_t *handed; /* by the last call */
     uint32_t handed_count, handed_capacity, handed_hint;
-    uint32_t auto_acked; /* by ack=auto since the statistics were moved */
     struct us_info_text *info_texts;
 
     struct us_acks acks;
@@ -216,8 +228,9 @@ struct unsalt {
 
     struct us_log_limit limits[UNSALT_EVENT__CNT];
     pthread_mutex_t stats_lock; /* guards stats */
-    unsalt_stats_t stats;       /* as unsalt_stats() gives it */
+    unsalt_stats_t stats;       /* after the last rounds; unsalt_stats() adds the tally */
     unsalt_stats_t own;         /* fields that are counted here and not in the core; no lock */
+    struct us_tally tally;
 };
 
 /* ---- consumer.c */
@@ -381,6 +394,7 @@ void us_info_forget(struct unsalt *u);
 
 void us_stats_init(struct unsalt *u);
 void us_stats_handed(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n); /* figures of a hand-out */
+void us_stats_acked(struct unsalt *u);                                            /* one record, by ack=auto */
 void us_stats_refresh(struct unsalt *u);                                          /* all figures */
 
 /* ---- consumer_close.c */

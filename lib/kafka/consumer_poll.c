@@ -66,8 +66,9 @@ void us_handed_done(struct unsalt *u) {
         for (uint32_t i = 0; i < u->handed_count; i++) {
             const unsalt_core_out_t *out = &u->handed[i];
             if (out->part != US_NO_PART) {
-                int err = unsalt_core_ack(u->core, out->part, out->generation, out->ticket);
-                u->auto_acked += err == UNSALT_CORE_OK;
+                if (unsalt_core_ack(u->core, out->part, out->generation, out->ticket) == UNSALT_CORE_OK) {
+                    us_stats_acked(u);
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Statistics: a snapshot under a lock, so that any thread can read it. A hand-out from the buffer moves a few
- * fields of it; everything is copied when rounds were made.
+ * Statistics: copied under a lock when rounds were made, so that any thread can read them; what hand-outs from the buffer
+ * change in between stands in a tally of atomic counters, since such a call has no time for a lock.
  */
 #include <kafka/consumer.h>
 #include <string.h>
@@ -31,27 +31,57 @@ static unsigned bucket(uint64_t ns) {
     return i;
 }
 
+/* Adds without a locked instruction: only the thread of the call writes. */
+static void add(_Atomic uint64_t *counter, uint64_t n) {
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + n, memory_order_relaxed);
+}
+
+static uint64_t get(const _Atomic uint64_t *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 void us_stats_handed(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
-    pthread_mutex_lock(&u->stats_lock);
-    u->stats.unacked -= u->auto_acked < u->stats.unacked ? u->auto_acked : u->stats.unacked;
-    u->auto_acked = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (out[i].part == US_NO_PART) {
             continue;
         }
-        u->stats.state[UNSALT_STATE_READY]--;
-        u->stats.state[out[i].state]++;
-        u->stats.unacked++;
+        add(&u->tally.handed[out[i].state], 1);
         if (out[i].state == UNSALT_STATE_RELEASED) {
-            unsigned at = bucket(out[i].waited_ns);
-            u->own.wait_count[at]++;
-            u->own.wait_sum_ns += out[i].waited_ns;
-            u->stats.wait_count[at] = u->own.wait_count[at];
-            u->stats.wait_sum_ns = u->own.wait_sum_ns;
+            add(&u->tally.wait_count[bucket(out[i].waited_ns)], 1);
+            add(&u->tally.wait_sum_ns, out[i].waited_ns);
         }
     }
-    u->stats.polls = u->own.polls;
-    pthread_mutex_unlock(&u->stats_lock);
+    atomic_store_explicit(&u->tally.polls, u->own.polls, memory_order_relaxed);
+}
+
+void us_stats_acked(struct unsalt *u) {
+    add(&u->tally.acked, 1);
+}
+
+/* The lock is held, so the statistics and the tally belong together. */
+static void add_tally(const struct us_tally *tally, unsalt_stats_t *stats) {
+    uint64_t acked = get(&tally->acked);
+    for (int i = 0; i < UNSALT_STATE__CNT; i++) {
+        uint64_t handed = get(&tally->handed[i]);
+        stats->state[i] += handed;
+        stats->state[UNSALT_STATE_READY] -= handed;
+        stats->unacked += handed;
+    }
+    stats->unacked -= acked < stats->unacked ? acked : stats->unacked;
+    stats->polls = get(&tally->polls);
+    stats->wait_sum_ns = get(&tally->wait_sum_ns);
+    for (int i = 0; i < UNSALT_WAIT_BUCKETS; i++) {
+        stats->wait_count[i] = get(&tally->wait_count[i]);
+    }
+}
+
+static void reset_tally(struct us_tally *tally, uint64_t polls) {
+    atomic_store_explicit(&tally->acked, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->polls, polls, memory_order_relaxed);
+    for (int i = 0; i < UNSALT_STATE__CNT; i++) {
+        atomic_store_explicit(&tally->handed[i], 0, memory_order_relaxed);
+    }
 }
 
 /* The core's ledger counts as released what still stands in our buffer, or was dropped from it at a revoke. */
@@ -97,12 +127,12 @@ static void add_core(const unsalt_core_counters_t *core, unsalt_stats_t *stats) 
 void us_stats_refresh(struct unsalt *u) {
     unsalt_core_counters_t core;
     unsalt_stats_t stats = u->own;
-    u->auto_acked = 0; /* the core knows */
     unsalt_core_counters(u->core, &core);
     add_core(&core, &stats);
     add_ledger(u, &core, &stats);
     pthread_mutex_lock(&u->stats_lock);
     u->stats = stats;
+    reset_tally(&u->tally, u->own.polls);
     pthread_mutex_unlock(&u->stats_lock);
 }
 
@@ -112,7 +142,9 @@ int unsalt_stats(const unsalt_t *u, unsalt_stats_t *stats, size_t size) {
         return -1;
     }
     pthread_mutex_lock(&mine->stats_lock);
-    memcpy(stats, &mine->stats, size < sizeof(*stats) ? size : sizeof(*stats));
+    unsalt_stats_t now = mine->stats;
+    add_tally(&mine->tally, &now);
     pthread_mutex_unlock(&mine->stats_lock);
+    memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
     return 0;
 }

@@ -103,6 +103,17 @@ static enum place read_plain_header(const struct us_extractor *x, rd_kafka_heade
     return FAULTY;
 }
 
+/*
+ * Detached, to be freed at once: librdkafka builds the list again from the record's bytes if the application asks for
+ * it, a record that is held pins less, and the allocator gets back what it gave a moment ago, which is cheap.
+ */
+static rd_kafka_resp_err_t get_headers(const struct us_extractor *x, const rd_kafka_message_t *message,
+                                       rd_kafka_headers_t **headers) {
+    if (x->keep_headers)
+        return rd_kafka_message_headers(message, headers);
+    return rd_kafka_message_detach_headers((rd_kafka_message_t *)message, headers);
+}
+
 static enum place read_headers(const struct us_extractor *x, const rd_kafka_message_t *message, unsalt_core_in_t *in,
                                const char **text) {
     rd_kafka_headers_t *headers;
@@ -111,11 +122,7 @@ static enum place read_headers(const struct us_extractor *x, const rd_kafka_mess
     rd_kafka_resp_err_t err;
     if (source == US_SEQ_JSON)
         return NOWHERE;
-    /*
-     * Detached and freed at once: librdkafka builds the list again from the record's bytes if the application asks for
-     * it, a record that is held pins less, and the allocator gets back what it gave a moment ago, which is cheap.
-     */
-    err = rd_kafka_message_detach_headers((rd_kafka_message_t *)message, &headers);
+    err = get_headers(x, message, &headers);
     if (err == RD_KAFKA_RESP_ERR__NOENT)
         return NOWHERE;
     if (err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -126,7 +133,8 @@ static enum place read_headers(const struct us_extractor *x, const rd_kafka_mess
         place = read_unsalt_header(headers, in, text);
     if (place == NOWHERE && source != US_SEQ_UNSALT)
         place = read_plain_header(x, headers, in, text);
-    rd_kafka_headers_destroy(headers);
+    if (!x->keep_headers)
+        rd_kafka_headers_destroy(headers);
     return place;
 }
 

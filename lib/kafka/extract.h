@@ -13,6 +13,7 @@ struct us_extractor {
     struct us_salt_pattern pattern;
     struct us_json *json;           /* owned; NULL if no source needs it */
     uint16_t lanes;                 /* S of records that don't say theirs; 0 = unknown */
+    bool keep_headers;              /* the application has the message: leave its parsed headers alone */
 };
 
 /* Returns false with errstr (out of memory, or a pattern that doesn't parse): nothing is left to destroy. */

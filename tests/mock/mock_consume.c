@@ -468,6 +468,9 @@ TEST(consume, the_application_reads_headers) {
     }
     CHECK_I64(unsalt_message_info(u, message, &info), 0);
     CHECK_U64(info.epoch, 1);
+    /* What the application got before it asked is still its own. */
+    CHECK(!rd_kafka_header_get_last(headers, UNSALT_HEADER_NAME, &value, &size));
+    CHECK_I64(unsalt_header_read(value, size, &header), UNSALT_HEADER_OK);
     rd_kafka_message_destroy(message);
     mock_done(u);
     mock_close(&mock);

@@ -24,6 +24,14 @@ rd_kafka_resp_err_t rd_kafka_message_headers(const rd_kafka_message_t *message, 
     return fake->headers ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__NOENT;
 }
 
+/* As librdkafka's: what was detached is parsed again when somebody asks once more. */
+rd_kafka_resp_err_t rd_kafka_message_detach_headers(rd_kafka_message_t *message, rd_kafka_headers_t **headers) {
+    rd_kafka_resp_err_t err = rd_kafka_message_headers(message, headers);
+    if (!err)
+        *headers = rd_kafka_headers_copy(*headers);
+    return err;
+}
+
 int64_t rd_kafka_message_timestamp(const rd_kafka_message_t *message, rd_kafka_timestamp_type_t *type) {
     const struct fake *fake = (const struct fake *)message;
     *type = fake->time_type;
