@@ -133,19 +133,20 @@ struct us_session {
 /* ---- partitions and lane sets ---- */
 
 struct us_part {
-    struct us_frontier frontier;
-    struct us_horizon horizon;
-    struct us_heap waiting; /* waits whose due time its horizon has not reached */
-    uint64_t need;          /* latest due time that something waits, or waited, for it to reach */
-    struct us_set *set;     /* NULL: the slot is free */
-    uint64_t read_mark;     /* reading clock at the last progress */
+    /* what every record touches, side by side */
+    struct us_set *set;      /* NULL: the slot is free */
+    int64_t last_offset;     /* of the last record; -1 none yet */
     uint32_t generation;
     int32_t lane;
-    bool joined_middle;     /* reading didn't begin at offset 0 of the log */
+    bool at_end;             /* an end-of-partition event was the last thing it showed */
+    bool joined_middle;      /* reading didn't begin at offset 0 of the log */
     bool paused, stalled;
-    bool moved;             /* the horizon moved: `waiting` is to be looked at */
-    bool at_end;            /* an end-of-partition event was the last thing it showed */
-    int64_t last_offset;    /* of the last record; -1 none yet */
+    bool moved;              /* the horizon moved: `waiting` is to be looked at */
+    struct us_frontier frontier;
+    struct us_horizon horizon;
+    struct us_heap waiting;  /* waits whose due time its horizon has not reached */
+    uint64_t need;           /* latest due time that something waits, or waited, for it to reach */
+    uint64_t read_mark;      /* reading clock at the last progress */
 };
 
 struct us_set {
@@ -204,6 +205,7 @@ struct unsalt_core {
     uint64_t refused_until;  /* policy block: when the earliest session's own refusal is over */
     bool budget_told[UNSALT_BUDGET__CNT]; /* the BUDGET event was raised and the budget has not fallen to half since */
     bool any_moved;
+    bool any_owed;           /* a partition is owed, or was when it was last looked */
 };
 
 /* ---- small helpers that everything uses ---- */

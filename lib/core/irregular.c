@@ -128,7 +128,8 @@ static struct us_lane *top_lane(const struct us_irregular *irregular) {
     return (struct us_lane *)((char *)us_heap_top(&irregular->heap) - offsetof(struct us_lane, node));
 }
 
-uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max) {
+uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, uint64_t now, unsalt_core_out_t *out,
+                          uint32_t max) {
     struct us_irregular *irregular = reasm->irregular;
     uint32_t n = 0;
     uint64_t cursor = reasm->cursor, bytes = 0;
@@ -136,7 +137,7 @@ uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsa
         struct us_lane *lane = top_lane(irregular);
         do {
             const struct us_held *head = us_fifo_head(&lane->fifo);
-            us_held_out(head, &out[n++]);
+            us_held_out(head, now, &out[n++]);
             bytes += head->bytes;
             us_seqset_remove(&irregular->seqs, cursor++);
             us_fifo_pop(&lane->fifo, chunks);

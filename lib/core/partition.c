@@ -79,11 +79,11 @@ uint32_t unsalt_core_generation(const unsalt_core_t *core, uint32_t index) {
 }
 
 int unsalt_core_ack(unsalt_core_t *core, uint32_t index, uint32_t generation, uint64_t ticket) {
-    struct us_part *part = us_part_get(core, index);
-    if (!part || part->generation != generation) {
+    /* A free slot has the generation 0, which no assignment has. */
+    if (index >= core->part_count || core->parts[index].generation != generation || generation == 0) {
         return UNSALT_CORE_FENCED;
     }
-    return us_frontier_ack(&part->frontier, ticket, NULL) ? UNSALT_CORE_OK : UNSALT_CORE_INVAL;
+    return us_frontier_ack(&core->parts[index].frontier, ticket, NULL) ? UNSALT_CORE_OK : UNSALT_CORE_INVAL;
 }
 
 int64_t unsalt_core_position(const unsalt_core_t *core, uint32_t index) {

@@ -76,8 +76,6 @@ static void complete(struct unsalt_core *core, struct us_session *session, unsal
         uint64_t base = part->frontier.base;
         out[i].ticket = base + (uint32_t)((uint32_t)out[i].ticket - (uint32_t)base);
         out[i].generation = part->generation;
-        out[i].waited_ns = core->now - out[i].waited_ns;
-        out[i].state = UNSALT_STATE_RELEASED;
         session->last |= (out[i].flags & UNSALT_F_LAST) != 0;
     }
     if (n && session->after_gap) {
@@ -94,7 +92,7 @@ static size_t turn(struct unsalt_core *core, struct us_session *session, unsalt_
         max = core->params.release_max;
     }
     uint64_t bytes = session->reasm.held_bytes;
-    size_t n = us_reasm_pop(&session->reasm, &core->chunks, out, (uint32_t)max);
+    size_t n = us_reasm_pop(&session->reasm, &core->chunks, core->now, out, (uint32_t)max);
     core->counters.held_bytes -= bytes - session->reasm.held_bytes;
     complete(core, session, out, n);
     core->ready_first = session->ready_next;

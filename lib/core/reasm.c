@@ -166,12 +166,13 @@ bool us_reasm_next_held(const struct us_reasm *reasm) {
     return fifo->count && us_fifo_head(fifo)->seq == reasm->cursor;
 }
 
-uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max) {
+uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, uint64_t now, unsalt_core_out_t *out,
+                      uint32_t max) {
     if (reasm->held == 0) {
         return 0;
     }
     if (reasm->modulus == 0) {
-        return us_irregular_pop(reasm, chunks, out, max);
+        return us_irregular_pop(reasm, chunks, now, out, max);
     }
     uint32_t n = 0, lane = reasm->cursor_lane, modulus = reasm->modulus;
     uint64_t cursor = reasm->cursor, bytes = 0;
@@ -185,7 +186,7 @@ uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_c
             break;
         }
         __builtin_prefetch(head + 2);
-        us_held_out(head, &out[n++]);
+        us_held_out(head, now, &out[n++]);
         bytes += head->bytes;
         cursor++;
         us_fifo_pop(fifo, chunks);

@@ -59,7 +59,8 @@ enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks,
 /* The parts of us_reasm_insert() and of the other calls that serve irregular mode; see irregular.c. */
 bool us_irregular_enter(struct us_reasm *reasm, struct us_chunks *chunks);
 enum us_insert us_irregular_insert(struct us_reasm *reasm, struct us_chunks *chunks, const struct us_held *held);
-uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max);
+uint32_t us_irregular_pop(struct us_reasm *reasm, struct us_chunks *chunks, uint64_t now, unsalt_core_out_t *out,
+                          uint32_t max);
 void us_irregular_rebuild(struct us_reasm *reasm, struct us_chunks *chunks);
 
 /* The lowest held number; UNSALT_NO_SEQ if nothing is held. */
@@ -69,16 +70,18 @@ uint64_t us_reasm_oldest(const struct us_reasm *reasm);
 /* Is the cursor's own record held? */
 bool us_reasm_next_held(const struct us_reasm *reasm);
 /*
- * Takes up to max consecutive records from the cursor on; the cursor follows. Returns how many. Of each the fields
- * msg, seq, part, flags and lane of `out` are set; ticket is its low half, waited_ns the time of its arrival.
+ * Takes up to max consecutive records from the cursor on; the cursor follows. Returns how many. Of each all fields of
+ * `out` are set but the generation; the ticket is its low half.
  */
-uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, unsalt_core_out_t *out, uint32_t max);
-static inline void us_held_out(const struct us_held *held, unsalt_core_out_t *out) {
+uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, uint64_t now, unsalt_core_out_t *out,
+                      uint32_t max);
+static inline void us_held_out(const struct us_held *held, uint64_t now, unsalt_core_out_t *out) {
     out->msg = held->msg;
     out->seq = held->seq;
-    out->waited_ns = held->arrived;
+    out->waited_ns = now - held->arrived;
     out->ticket = held->ticket;
     out->part = held->part;
+    out->state = UNSALT_STATE_RELEASED;
     out->flags = held->flags;
     out->lane = held->lane;
     out->reserved = 0;

@@ -6,6 +6,7 @@
  * file decides nothing that isn't decided there, and the property tests drive both against the same model.
  */
 #include <core/engine.h>
+#include <stddef.h>
 
 /* What a stretch changes in sums, entered at its end. */
 struct sums {
@@ -142,10 +143,12 @@ static void close_stretch(struct unsalt_core *core, struct us_session *session, 
     }
 }
 
-/* The fields that a plain record shares with the one before it in a burst of its lane. */
+/* The fields that a plain record shares with the one before it in a burst of its lane; neighbours as one word. */
 static inline bool same_burst(const unsalt_core_in_t *a, const unsalt_core_in_t *b) {
-    return a->part == b->part && a->session_len == b->session_len && a->lane == b->lane && a->lanes == b->lanes &&
-           a->flags == b->flags && a->kind == b->kind && a->epoch == b->epoch;
+    _Static_assert(offsetof(unsalt_core_in_t, part) == offsetof(unsalt_core_in_t, session_len) + 4, "one word");
+    _Static_assert(offsetof(unsalt_core_in_t, kind) == offsetof(unsalt_core_in_t, lane) + 6, "one word");
+    return __builtin_memcmp(&a->session_len, &b->session_len, 8) == 0 &&
+           __builtin_memcmp(&a->lane, &b->lane, 8) == 0 && a->epoch == b->epoch;
 }
 
 /*

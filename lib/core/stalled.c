@@ -46,11 +46,16 @@ static uint64_t patience(const struct unsalt_core *core) {
 
 void us_stall_check(struct unsalt_core *core) {
     uint64_t clock = reading_clock(core), extra = patience(core);
+    if (!core->any_owed) {
+        return;
+    }
+    core->any_owed = false;
     for (uint32_t i = 0; i < core->part_count; i++) {
         struct us_part *part = &core->parts[i];
         if (!us_part_owed(part)) {
             continue;
         }
+        core->any_owed = true;
         if (can_stall(core, part) && clock - part->read_mark >= core->params.gap_stall_max_ns) {
             part->stalled = true;
             part->moved = core->any_moved = true;
@@ -63,7 +68,7 @@ void us_stall_check(struct unsalt_core *core) {
 
 uint64_t us_stall_deadline(const struct unsalt_core *core) {
     uint64_t clock = reading_clock(core), extra = patience(core), earliest = UNSALT_NEVER;
-    for (uint32_t i = 0; i < core->part_count; i++) {
+    for (uint32_t i = 0; core->any_owed && i < core->part_count; i++) {
         const struct us_part *part = &core->parts[i];
         if (!us_part_owed(part)) {
             continue;

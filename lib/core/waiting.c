@@ -123,6 +123,7 @@ static void note_need(struct unsalt_core *core, struct us_wait *wait) {
             us_stall_progress(core, part); /* it has had no reason to show anything until now */
         }
         part->need = wait->due;
+        core->any_owed = true;
     }
 }
 
@@ -221,7 +222,7 @@ uint64_t unsalt_core_deadline(const unsalt_core_t *core) {
 size_t unsalt_core_questions(unsalt_core_t *core, uint64_t now, uint32_t *parts, size_t max) {
     size_t n = 0;
     us_core_time(core, now);
-    for (uint32_t i = 0; i < core->part_count && n < max; i++) {
+    for (uint32_t i = 0; core->any_owed && i < core->part_count && n < max; i++) {
         struct us_part *part = &core->parts[i];
         if (!us_part_owed(part) || !us_horizon_wants(&part->horizon, part->need)) {
             continue;
