@@ -51,8 +51,7 @@ static void ask_session(const struct unsalt_core *core, const struct us_wait *wa
 
 static void ask_heap(const struct unsalt_core *core, const struct us_heap *heap, unsalt_read_t *advice, size_t n) {
     for (uint32_t i = 0; i < heap->count && i < SESSIONS_ASKED; i++) {
-        ask_session(core, (const struct us_wait *)((const char *)heap->slots[i].node - offsetof(struct us_wait, node)),
-                    advice, n);
+        ask_session(core, us_wait_of(heap->slots[i].node), advice, n);
     }
 }
 

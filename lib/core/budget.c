@@ -82,7 +82,7 @@ static struct us_wait *oldest_wait(const struct unsalt_core *core) {
         }
     }
     struct us_heap_node *node = us_heap_top(oldest);
-    return node ? (struct us_wait *)((char *)node - offsetof(struct us_wait, node)) : NULL;
+    return node ? us_wait_of(node) : NULL;
 }
 
 /* Is the wait still for what it was armed for? Timers are lazy: one of a gap that has closed is armed anew. */

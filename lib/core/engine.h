@@ -16,6 +16,7 @@
 #include <core/frontier.h>
 #include <core/horizon.h>
 #include <core/reasm.h>
+#include <stddef.h>
 #include <unsalt/core.h>
 
 struct us_session;
@@ -41,6 +42,10 @@ struct us_wait {
     uint64_t due;
     struct us_session *session;
 };
+
+static inline struct us_wait *us_wait_of(struct us_heap_node *node) {
+    return (struct us_wait *)((char *)node - offsetof(struct us_wait, node));
+}
 
 /* ---- what a session has shown where, since it or its run was first seen ---- */
 

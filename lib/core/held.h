@@ -69,6 +69,25 @@ static inline struct us_held *us_fifo_add(struct us_fifo *fifo, struct us_chunks
 static inline struct us_held *us_fifo_head(const struct us_fifo *fifo) {
     return &fifo->head->entries[fifo->first];
 }
+/* A walk over a FIFO that isn't changed meanwhile, oldest first; NULL at its end. */
+struct us_fifo_walk {
+    const struct us_chunk *chunk;
+    uint32_t index, left;
+};
+static inline struct us_fifo_walk us_fifo_walk(const struct us_fifo *fifo) {
+    return (struct us_fifo_walk){fifo->head, fifo->first, fifo->count};
+}
+static inline const struct us_held *us_fifo_walk_next(struct us_fifo_walk *walk) {
+    if (walk->left == 0) {
+        return NULL;
+    }
+    walk->left--;
+    if (walk->index == walk->chunk->capacity) {
+        walk->chunk = walk->chunk->next;
+        walk->index = 0;
+    }
+    return &walk->chunk->entries[walk->index++];
+}
 /* Removes the oldest entry; count > 0. */
 static inline void us_fifo_pop(struct us_fifo *fifo, struct us_chunks *chunks) {
     fifo->first++;

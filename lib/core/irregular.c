@@ -16,14 +16,9 @@ static void enter_lane(struct us_irregular *irregular, struct us_lane *lane) {
         return;
     }
     us_heap_push(&irregular->heap, us_fifo_head(fifo)->seq, &lane->node);
-    const struct us_chunk *chunk = fifo->head;
-    uint32_t index = fifo->first;
-    for (uint32_t left = fifo->count; left; left--) {
-        if (index == chunk->capacity) {
-            chunk = chunk->next;
-            index = 0;
-        }
-        us_seqset_add(&irregular->seqs, chunk->entries[index++].seq);
+    struct us_fifo_walk walk = us_fifo_walk(fifo);
+    for (const struct us_held *held; (held = us_fifo_walk_next(&walk));) {
+        us_seqset_add(&irregular->seqs, held->seq);
     }
 }
 

@@ -69,18 +69,11 @@ bool us_reasm_has(const struct us_reasm *reasm, uint64_t seq) {
     if (is_sure_duplicate(reasm, lane, seq)) {
         return true;
     }
-    const struct us_chunk *chunk = fifo->head;
-    uint32_t index = fifo->first;
-    for (uint32_t left = fifo->count; left; left--) {
-        if (index == chunk->capacity) {
-            chunk = chunk->next;
-            index = 0;
-        }
-        if (chunk->entries[index++].seq == seq) {
-            return true;
-        }
+    struct us_fifo_walk walk = us_fifo_walk(fifo);
+    const struct us_held *held;
+    while ((held = us_fifo_walk_next(&walk)) && held->seq < seq) {
     }
-    return false;
+    return held && held->seq == seq;
 }
 
 enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks, const struct us_held *held,
@@ -249,14 +242,10 @@ void us_reasm_remove_part(struct us_reasm *reasm, struct us_chunks *chunks, uint
 }
 
 static uint32_t count_part(const struct us_fifo *fifo, uint16_t part) {
-    uint32_t n = 0, index = fifo->first;
-    const struct us_chunk *chunk = fifo->head;
-    for (uint32_t left = fifo->count; left; left--) {
-        if (index == chunk->capacity) {
-            chunk = chunk->next;
-            index = 0;
-        }
-        n += chunk->entries[index++].part == part;
+    uint32_t n = 0;
+    struct us_fifo_walk walk = us_fifo_walk(fifo);
+    for (const struct us_held *held; (held = us_fifo_walk_next(&walk));) {
+        n += held->part == part;
     }
     return n;
 }

@@ -139,10 +139,6 @@ void us_wait_for_parts(struct unsalt_core *core, struct us_wait *wait) {
     step(core, wait);
 }
 
-static struct us_wait *top_wait(const struct us_heap *heap) {
-    return (struct us_wait *)((char *)us_heap_top(heap) - offsetof(struct us_wait, node));
-}
-
 void us_wait_moved(struct unsalt_core *core, struct us_part *part) {
     while (!us_heap_empty(&part->waiting)) {
         if (!part->stalled && us_heap_key(&part->waiting) > part->horizon.reached) {
@@ -151,7 +147,7 @@ void us_wait_moved(struct unsalt_core *core, struct us_part *part) {
         if (!us_events_room(core)) {
             return;
         }
-        struct us_wait *wait = top_wait(&part->waiting);
+        struct us_wait *wait = us_wait_of(us_heap_top(&part->waiting));
         us_wait_cancel(core, wait);
         step(core, wait);
     }
@@ -160,7 +156,7 @@ void us_wait_moved(struct unsalt_core *core, struct us_part *part) {
 
 void us_wait_impatient(struct unsalt_core *core, struct us_part *part, uint64_t due) {
     while (us_heap_key(&part->waiting) <= due && us_events_room(core)) {
-        struct us_wait *wait = top_wait(&part->waiting);
+        struct us_wait *wait = us_wait_of(us_heap_top(&part->waiting));
         us_wait_cancel(core, wait);
         evidence_complete(core, wait, true);
     }
@@ -195,7 +191,7 @@ void unsalt_core_expire(unsalt_core_t *core, uint64_t now) {
         }
     }
     while (us_heap_key(&core->clock) <= core->now && us_events_room(core)) {
-        due(core, top_wait(&core->clock));
+        due(core, us_wait_of(us_heap_top(&core->clock)));
     }
     if (us_events_room(core)) {
         us_expire_sessions(core);

@@ -98,14 +98,22 @@ static void report(struct unsalt *u, unsigned seconds) {
     us_event_raise(u, &event);
 }
 
+/* A condition on the clock of us_clock_now(). */
+static void init_wake(pthread_cond_t *wake) {
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 static void *watch_main(void *opaque) {
     struct watch *watch = opaque;
     unsigned seconds = 0;
     pthread_mutex_lock(&watch->lock);
     while (!watch->done) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += WATCH_SECONDS;
+        uint64_t at = us_clock_now() + WATCH_SECONDS * 1000 * US_MS;
+        struct timespec until = {.tv_sec = (time_t)(at / (1000 * US_MS)), .tv_nsec = (long)(at % (1000 * US_MS))};
         int rc = 0;
         while (!watch->done && rc != ETIMEDOUT) {
             rc = pthread_cond_timedwait(&watch->wake, &watch->lock, &until);
@@ -123,7 +131,7 @@ void us_destroy_watched(struct unsalt *u) {
     struct watch watch = {.u = u};
     pthread_t thread;
     pthread_mutex_init(&watch.lock, NULL);
-    pthread_cond_init(&watch.wake, NULL);
+    init_wake(&watch.wake);
     bool watched = pthread_create(&thread, NULL, watch_main, &watch) == 0;
     rd_kafka_destroy_flags(u->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     if (watched) {

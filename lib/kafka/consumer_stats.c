@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Statistics: copied under a lock when rounds were made, so that any thread can read them; what hand-outs from the buffer
- * change in between stands in a tally of atomic counters, since such a call has no time for a lock.
+ * Statistics: copied under a lock when rounds were made, so that any thread can read them; what hand-outs from the
+ * buffer change in between stands in a tally of atomic counters, since such a call has no time for a lock.
  */
 #include <kafka/consumer.h>
 #include <string.h>

@@ -4,8 +4,9 @@
 # by the line that the README gives and run on a salted topic of a real Kafka. Each command and the program are taken
 # from README.md word by word; only the address of the broker is another one. new-user.sh [REPOSITORY]
 #
-# `make install` writes to /usr/local. Here that, and the linker's cache in /etc, are an overlay which only this script
-# sees, if the system lets it have one; otherwise PREFIX and the search paths point to a folder of its own.
+# `make install` writes to /usr/local. For root that, and the linker's cache in /etc, are an overlay which only this
+# script sees; otherwise, or if the system doesn't have overlays, PREFIX and the search paths point to a folder of its
+# own.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "${1:-$here/../..}" && pwd)
@@ -29,12 +30,10 @@ if [ -z "${UNSALT_NEW_USER:-}" ]; then
     UNSALT_NEW_USER=$(mktemp -d "${TMPDIR:-/tmp}/unsalt-user.XXXXXX")
     export UNSALT_NEW_USER
     trap 'rm -rf "$UNSALT_NEW_USER"' EXIT
-    alone=(unshare -m)
-    [ "$(id -u)" = 0 ] || alone=(unshare -rm)
     export -f overlay
-    if "${alone[@]}" bash -c 'overlay "$UNSALT_NEW_USER"' > /dev/null 2>&1; then
+    if [ "$(id -u)" = 0 ] && unshare -m bash -c 'overlay "$UNSALT_NEW_USER"' > /dev/null 2>&1; then
         rm -rf "$UNSALT_NEW_USER/layers"
-        "${alone[@]}" bash -c 'overlay "$UNSALT_NEW_USER" && exec "$@"' user "$0" "$repository"
+        unshare -m bash -c 'overlay "$UNSALT_NEW_USER" && exec "$@"' user "$0" "$repository"
     else
         export PREFIX=$UNSALT_NEW_USER/prefix
         export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig LD_LIBRARY_PATH=$PREFIX/lib
@@ -50,8 +49,8 @@ clone=$user/unsalt
 sessions=3
 records=400
 cd "$user" || exit 2
-# Who is root already needs no sudo, and a bare machine has none.
-if [ "$(id -u)" = 0 ]; then
+# Nothing here needs another user's rights, and a bare machine has no sudo.
+if [ "$(id -u)" = 0 ] || [ -n "${PREFIX:-}" ]; then
     mkdir -p "$user/bin"
     printf '#!/bin/sh\nexec "$@"\n' > "$user/bin/sudo"
     chmod 755 "$user/bin/sudo"
@@ -83,7 +82,8 @@ in_folder() {
 
 demo() {
     in_folder "$clone" 180 "$(command_of "make demo")" > demo.out 2>&1 &&
-        tail -n 1 demo.out | grep -E '^demo: .*out_of_order=0 .*lost=0 conserved=yes$' || { tail -n 20 demo.out; return 1; }
+        tail -n 1 demo.out | grep -E '^demo: .*out_of_order=0 .*lost=0 conserved=yes$' ||
+        { tail -n 20 demo.out; return 1; }
 }
 
 installed() {
@@ -119,7 +119,8 @@ reads() {
 
 # in_order OUTPUT: each session by ascending number, without a gap, to the end.
 in_order() {
-    sed -nE 's/.*"sessionId":"([^"]*)","globalSeq":([0-9]+).*/\1 \2/p' "$1" | awk -v sessions=$sessions -v records=$records '
+    sed -nE 's/.*"sessionId":"([^"]*)","globalSeq":([0-9]+).*/\1 \2/p' "$1" |
+        awk -v sessions=$sessions -v records=$records '
         $2 != ++last[$1] { if (!bad++) print "line " NR ": " $1 " " $2 " comes after " last[$1] - 1; last[$1] = $2 }
         END {
             for (session in last) { n++; if (last[session] != records) bad++ }
@@ -133,7 +134,8 @@ consumes() {
 
 # Otherwise the order would prove nothing.
 plain_differs() {
-    make -s -C "$clone" examples && reads plain "$clone/build/release/examples/02_plain_consumer localhost:9092 plain my-topic" &&
+    make -s -C "$clone" examples &&
+        reads plain "$clone/build/release/examples/02_plain_consumer localhost:9092 plain my-topic" &&
         ! in_order plain
 }
 

@@ -75,7 +75,7 @@ stages_ci() {
     stage clang-check "${make[@]}" check-units CC=clang
     stage clang-ubsan "${make[@]}" check-ubsan CC=clang
     stage clang-mock "${make[@]}" check-mock CC=clang
-    stage new-user "$here/run-tests.sh" -n new-user -t 300 -l "$logs/new-user" "$here/new-user.sh"
+    stage new-user "$here/run-tests.sh" -n new-user -t 600 -l "$logs/new-user" "$here/new-user.sh"
 }
 
 # What takes too long for every change.
