@@ -304,6 +304,11 @@ check-mock:
 check-mock-asan:
 	@$(run) CONFIG=asan RUN_NAME=mock-asan SUITES=mock RUN_FLAGS="-j 4 -t 180"
 
+## check-mock-ubsan: the same with UndefinedBehaviorSanitizer
+.PHONY: check-mock-ubsan
+check-mock-ubsan:
+	@$(run) CONFIG=ubsan RUN_NAME=mock-ubsan SUITES=mock RUN_FLAGS="-j 4 -t 180"
+
 BROKER_SUITES ?= broker
 ## check-broker: tests on a real Kafka; RDKAFKA=newest, KAFKA=3.5.2 and T=name as wanted
 .PHONY: check-broker
@@ -343,7 +348,7 @@ map:
 ## conf-table: prints the table of configuration properties from the library
 .PHONY: conf-table
 conf-table:
-	@$(MAKE) -s $(B)/harness/conf-table
+	@$(MAKE) -s $(B)/harness/conf-table >&2
 	@$(B)/harness/conf-table
 
 $(B)/harness/conf-table: tests/harness/conf-table.c $(INTERNAL) $(B)/flags | deps-build

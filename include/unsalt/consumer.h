@@ -151,7 +151,8 @@ UNSALT_EXPORT rd_kafka_resp_err_t unsalt_flush_gaps(unsalt_t *u);
 
 /**
  * Leaves the group: acknowledges (ack=auto), waits up to revoke.timeout.ms for acknowledgements (ack=manual),
- * commits the frontier, drops what is held, names each message handed out and not acknowledged (event
+ * commits the frontier (unless the application set enable.auto.commit=false: then it commits before, by
+ * unsalt_commit()), drops what is held, names each message handed out and not acknowledged (event
  * OUTSTANDING). Messages stay valid. Idempotent.
  * @returns NO_ERROR, or the error of the last commit or of rd_kafka_consumer_close().
  */

@@ -33,7 +33,7 @@ links() {
 }
 
 if [ "${1:-}" = write ]; then
-    printed > "$build/conf-table.md" || exit 1
+    mkdir -p "$build" && printed > "$build/conf-table.md" || exit 1
     sed -i -e "/^<!-- conf-table:begin -->\$/,/^<!-- conf-table:end -->\$/{/conf-table:begin/{p;r $build/conf-table.md
         };/conf-table:end/p;d}" README.md
     exit

@@ -63,6 +63,7 @@ stages_test() {
     stage kafka-3.5.2 "${make[@]}" check-broker KAFKA=3.5.2 T=hot_session
     stage asan "${make[@]}" check-asan
     stage ubsan "${make[@]}" check-ubsan
+    stage mock-asan "${make[@]}" check-mock-asan
     stage tsan "${make[@]}" check-tsan
     stage valgrind "${make[@]}" check-valgrind
 }
@@ -74,7 +75,7 @@ stages_ci() {
     stage clang-build "${make[@]}" -j"$(nproc)" all test-bins CC=clang SUITES="unit property oom mock broker"
     stage clang-check "${make[@]}" check-units CC=clang
     stage clang-ubsan "${make[@]}" check-ubsan CC=clang
-    stage clang-mock "${make[@]}" check-mock CC=clang
+    stage clang-mock "${make[@]}" check-mock-ubsan CC=clang
     stage new-user "$here/run-tests.sh" -n new-user -t 600 -l "$logs/new-user" "$here/new-user.sh"
 }
 
