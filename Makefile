@@ -368,6 +368,7 @@ long: deps-test
 ## coverage: lines of the library that unit, property, out-of-memory and mock tests reach
 .PHONY: coverage
 coverage:
+	@find $(O)/coverage* -name "*.gcda" -delete 2> /dev/null || true
 	@$(run) CONFIG=coverage RUN_NAME=coverage SUITES="unit property oom mock"
 	@tests/harness/coverage.sh $(O)/coverage$(if $(filter-out gcc cc,$(CCNAME)),-$(CCNAME))
 

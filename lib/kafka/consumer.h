@@ -309,9 +309,10 @@ void us_partitions_free(struct unsalt *u);
 
 /*
  * Verifies that every lane set of the owned partitions is complete; raises COLOCATION if not. `incremental`: sets may
- * come in pieces, so the event says that they wait. Returns the number of missing partitions.
+ * come in pieces, so the event says that they wait. `group`: the group gave them, so with layout `hash` and without a
+ * configured N the cluster is asked how many there are (for up to a second). Returns the number of missing partitions.
  */
-size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_t n, bool incremental);
+size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_t n, bool incremental, bool group);
 /* How many partitions a lane set must have before its sessions are released; 0 = it isn't known, or reported only. */
 uint32_t us_colocation_set_size(const struct unsalt *u);
 

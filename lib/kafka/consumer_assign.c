@@ -137,7 +137,7 @@ rd_kafka_resp_err_t us_assign_open(struct unsalt *u, rd_kafka_topic_partition_li
         return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     }
     rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__INVALID_ARG;
-    size_t missing = n > 0 ? us_colocation_check(u, owned, n, incremental) : 0;
+    size_t missing = n > 0 ? us_colocation_check(u, owned, n, incremental, call_app) : 0;
     if (missing == 0 || incremental || u->conf->colocation == US_COLOCATION_REPORT) {
         err = open_all(u, list, incremental);
     }
@@ -261,7 +261,7 @@ rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_li
     size_t n;
     struct us_owned *owned = owned_then(u, list, false, &n);
     rd_kafka_resp_err_t err = owned ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-    if (!err && n > 0 && us_colocation_check(u, owned, n, false) > 0 && u->conf->colocation == US_COLOCATION_REFUSE) {
+    if (!err && n > 0 && us_colocation_check(u, owned, n, false, false) > 0 && u->conf->colocation == US_COLOCATION_REFUSE) {
         err = RD_KAFKA_RESP_ERR__INVALID_ARG;
     }
     if (!err) {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <base/mem.h>
 #include <kafka/consumer.h>
+#include <string.h>
 
 #define NAMED 3 /* missing partitions that the event names */
+#define METADATA_WAIT_MS 1000
 
 static void tell(struct unsalt *u, const struct us_missing *missing, size_t count, bool incremental) {
     char text[1200];
@@ -30,13 +33,51 @@ static void tell(struct unsalt *u, const struct us_missing *missing, size_t coun
     us_event_raise(u, &event);
 }
 
-size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_t n, bool incremental) {
-    struct us_missing missing[NAMED];
-    if (u->conf->layout == US_LAYOUT_HASH && u->conf->partitions == 0) {
-        return 0; /* N is not configured: there is nothing to compare with */
+/* What one topic lacks of the partitions that it has now. `mine` has room for n. */
+static size_t missing_of(const struct us_owned *owned, size_t n, const struct rd_kafka_metadata_topic *topic,
+                         struct us_owned *mine, struct us_missing *missing) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(owned[i].topic, topic->topic) == 0) {
+            mine[count++] = owned[i];
+        }
     }
-    size_t count = us_layout_missing((enum us_layout)u->conf->layout, &u->lanes.topics, (int32_t)u->conf->partitions,
-                                     owned, n, missing, NAMED);
+    if (count == 0 || topic->err) {
+        return 0;
+    }
+    return us_layout_missing(US_LAYOUT_HASH, NULL, topic->partition_cnt, mine, count, missing, NAMED);
+}
+
+/*
+ * N is not configured: what the cluster says now is good enough to see that a group has spread the partitions of a topic
+ * over several members. It moves nothing.
+ */
+static size_t missing_now(struct unsalt *u, const struct us_owned *owned, size_t n, struct us_missing *missing) {
+    const struct rd_kafka_metadata *metadata;
+    size_t count = 0;
+    rd_kafka_resp_err_t err = rd_kafka_metadata(u->rk, 0, NULL, &metadata, METADATA_WAIT_MS);
+    if (err) {
+        us_log(u, 4, "whether all partitions are assigned here is not known: %s", rd_kafka_err2str(err));
+        return 0;
+    }
+    struct us_owned *mine = us_calloc(&us_mem_default, n, sizeof(*mine));
+    for (int i = 0; mine && i < metadata->topic_cnt && count == 0; i++) {
+        count = missing_of(owned, n, &metadata->topics[i], mine, missing);
+    }
+    us_free(&us_mem_default, mine);
+    rd_kafka_metadata_destroy(metadata);
+    return count;
+}
+
+size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_t n, bool incremental, bool group) {
+    struct us_missing missing[NAMED];
+    size_t count = 0;
+    if (u->conf->layout != US_LAYOUT_HASH || u->conf->partitions != 0) {
+        count = us_layout_missing((enum us_layout)u->conf->layout, &u->lanes.topics, (int32_t)u->conf->partitions,
+                                  owned, n, missing, NAMED);
+    } else if (group) {
+        count = missing_now(u, owned, n, missing);
+    }
     if (count > 0) {
         tell(u, missing, count, incremental);
     }

@@ -76,7 +76,7 @@ SLOW_TEST(rebalance, the_applications_callback_goes_on_working) {
 }
 
 /* Hash layout in a group of two: no member has all lanes, which is refused and said. */
-SLOW_TEST(rebalance, an_incomplete_set_is_refused) {
+static void refuses_half(const char *settings) {
     struct mock mock;
     struct heard heard[2];
     unsalt_t *u[2];
@@ -87,7 +87,7 @@ SLOW_TEST(rebalance, an_incomplete_set_is_refused) {
     mock_flush(&mock);
     for (int i = 0; i < 2; i++) {
         heard_init(&heard[i]);
-        u[i] = mock_consumer(&mock, "g", "partitions=2", &heard[i]);
+        u[i] = mock_consumer(&mock, "g", settings, &heard[i]);
         subscribe(u[i], "t");
     }
     for (uint64_t until = now_ms() + 30000; now_ms() < until;) {
@@ -101,6 +101,14 @@ SLOW_TEST(rebalance, an_incomplete_set_is_refused) {
     mock_done(u[0]);
     mock_done(u[1]);
     mock_close(&mock);
+}
+
+SLOW_TEST(rebalance, an_incomplete_set_is_refused) {
+    refuses_half("partitions=2");
+}
+
+SLOW_TEST(rebalance, an_incomplete_set_is_refused_when_n_is_not_configured) {
+    refuses_half("");
 }
 
 static const char *const lanes[] = {"t", "t.lane-1", "t.lane-2"};
