@@ -115,12 +115,14 @@ typedef struct unsalt_core_out {
     uint32_t part;
     uint32_t generation; /**< of the assignment, for unsalt_core_ack() */
     uint16_t state;      /**< unsalt_state_t */
-    uint16_t flags;      /**< UNSALT_F_* | UNSALT_OUT_AFTER_GAP */
+    uint16_t flags;      /**< UNSALT_F_* | UNSALT_OUT_* */
     uint16_t lane;       /**< lane it was filed under: its own if known, else its source's */
     uint16_t reserved;
 } unsalt_core_out_t;
 /** Set in unsalt_core_out_t::flags of the first record above a gap that was given up. */
 #define UNSALT_OUT_AFTER_GAP 0x8000u
+/** Set for a record of a run that is over, whatever the policy made of it: tells stale from late. */
+#define UNSALT_OUT_STALE 0x4000u
 
 /** Events of the core. X(CONSTANT, name, text). */
 #define UNSALT_CORE_EVENTS(X)                                                                       \

@@ -211,6 +211,7 @@ int us_stale(struct unsalt_core *core, struct us_session *session, const unsalt_
     event->part = in->part;
     event->offset = in->offset;
     us_arrival_out(core, in, us_late_state(core, UNSALT_STATE_STALE), out, n_out);
+    out[*n_out - 1].flags |= UNSALT_OUT_STALE;
     return UNSALT_CORE_OK;
 }
 

@@ -22,7 +22,8 @@ void us_out_settle(struct unsalt *u, const unsalt_core_out_t *out, size_t n) {
             continue;
         }
         if (out[i].state == UNSALT_STATE_DEAD_LETTERED && u->conf->dead_letter_cb) {
-            u->conf->dead_letter_cb(u->conf->dead_letter_opaque, out[i].msg, "late or stale");
+            const char *reason = out[i].flags & UNSALT_OUT_STALE ? "stale" : "late";
+            u->conf->dead_letter_cb(u->conf->dead_letter_opaque, out[i].msg, reason);
         }
         rd_kafka_message_destroy(out[i].msg);
     }

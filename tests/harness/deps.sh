@@ -7,7 +7,7 @@ set -euo pipefail
 # An entry `a|b` is satisfied by either; the first one is installed.
 build="libc6-dev binutils pkg-config|pkgconf librdkafka-dev uthash-dev libjsmn-dev libxxhash-dev"
 test="$build libcriterion-dev g++ valgrind ca-certificates python3 python3-pip maven
- default-jre-headless|openjdk-17-jre-headless git"
+ default-jre-headless|openjdk-17-jre-headless git procps"
 ci="$test clang libclang-rt-14-dev"
 
 [ "${UNSALT_DEPS:-}" = skip ] && exit 0

@@ -79,17 +79,32 @@ stages_ci() {
     stage new-user "$here/run-tests.sh" -n new-user -t 600 -l "$logs/new-user" "$here/new-user.sh"
 }
 
-# What takes too long for every change.
+# rounds COUNT COMMAND...: the same again and again, each time with other seeds, up to the first failure.
+rounds() {
+    local i count=$1
+    shift
+    for ((i = 1; i <= count; i++)); do
+        echo "round $i of $count"
+        "$@" || return 1
+    done
+}
+export -f rounds
+
+# What takes too long for every change: many seeds, more cases for each, the whole suite under each tool.
 stages_long() {
+    local again=(bash -c 'rounds "$@"' rounds) suites=broker
+    [ ! -d tests/long ] || suites+=" long"
     export UNSALT_LONG=1
     stage_alarm=7200
-    stage long-check "${make[@]}" check-units
-    stage long-asan "${make[@]}" check-asan
-    stage long-mock "${make[@]}" check-mock
-    stage long-mock-asan "${make[@]}" check-mock-asan
+    stage long-property env UNSALT_ITER=500 "${again[@]}" 20 "${make[@]}" run-suites RUN_NAME=property SUITES=property
+    stage long-asan env UNSALT_ITER=200 "${again[@]}" 5 "${make[@]}" check-asan
+    stage long-tsan "${again[@]}" 20 "${make[@]}" check-tsan
+    stage long-mock "${again[@]}" 5 "${make[@]}" check-mock
+    stage long-mock-new "${again[@]}" 5 "${make[@]}" check-mock RDKAFKA=newest
+    stage long-mock-asan "${again[@]}" 5 "${make[@]}" check-mock-asan
     stage long-valgrind "${make[@]}" check-valgrind VALGRIND_PART=/
-    stage long-broker "${make[@]}" check-broker BROKER_SUITES="broker long"
-    stage long-broker-new "${make[@]}" check-broker RDKAFKA=newest BROKER_SUITES="broker long"
+    stage long-broker "${again[@]}" 5 "${make[@]}" check-broker BROKER_SUITES="$suites"
+    stage long-broker-new "${again[@]}" 5 "${make[@]}" check-broker RDKAFKA=newest BROKER_SUITES="$suites"
 }
 
 began=$(date +%s)
