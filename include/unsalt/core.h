@@ -97,7 +97,7 @@ typedef struct unsalt_core_in {
     uint64_t epoch;      /**< 0 = the producer doesn't number its runs */
     uint64_t since;      /**< first number to which `lanes` applies; UNSALT_NO_SEQ = unknown */
     uint64_t una;        /**< lowest number unresolved when this one was stamped; UNSALT_NO_SEQ = unknown */
-    int64_t offset;      /**< offset in the partition, >= 0, ascending within a generation */
+    int64_t offset;      /**< offset in the partition, 0..INT64_MAX-1, ascending within a generation */
     int64_t timestamp;   /**< creation time in ms of the record; < 0 unknown. Only told apart: copy or restart */
     uint32_t bytes;      /**< estimate of the memory that the record pins while it is held */
     uint16_t lane;       /**< lane, < lanes; ignored when lanes is 0 */

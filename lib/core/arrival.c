@@ -275,7 +275,8 @@ static int arrived(struct unsalt_core *core, struct us_part *part, const unsalt_
 
 int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
     struct us_part *part = us_part_get(core, in->part);
-    if (!part || in->kind > UNSALT_KIND_CONTROL || in->offset < 0 || (in->lanes && in->lane >= in->lanes)) {
+    if (!part || in->kind > UNSALT_KIND_CONTROL || in->offset < 0 || in->offset == INT64_MAX ||
+        (in->lanes && in->lane >= in->lanes)) {
         return UNSALT_CORE_INVAL;
     }
     if (in->offset <= part->last_offset) {

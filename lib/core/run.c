@@ -49,7 +49,7 @@ static inline struct us_part *plain(const struct stretch *stretch, const unsalt_
         return NULL;
     }
     struct us_part *part = &stretch->parts[in->part];
-    bool same = part->set == stretch->set && in->offset > part->last_offset &&
+    bool same = part->set == stretch->set && in->offset > part->last_offset && in->offset != INT64_MAX &&
                 in->offset >= part->frontier.next_offset && in->epoch == stretch->epoch &&
                 in->seq != UNSALT_NO_SEQ && in->session_len == stretch->id_len &&
                 same_id(stretch->id, in->session, stretch->id_len);
@@ -157,37 +157,39 @@ static inline bool same_burst(const unsalt_core_in_t *a, const unsalt_core_in_t 
  */
 static size_t extend(struct unsalt_core *core, const struct stretch *stretch, struct us_reasm *reasm,
                      const unsalt_core_in_t *in, size_t max, struct sums *sums) {
-    struct us_part *part = &stretch->parts[in[-1].part];
-    struct us_lane *lane = &reasm->lanes[in[-1].lane];
+    const unsalt_core_in_t *before = in - 1, *record = in;
+    struct us_part *part = &stretch->parts[before->part];
+    struct us_lane *lane = &reasm->lanes[before->lane];
     struct us_frontier *frontier = &part->frontier;
-    uint64_t room = frontier->bits - (frontier->next - frontier->base), seq = in[-1].seq;
+    uint64_t room = frontier->bits - (frontier->next - frontier->base), seq = before->seq;
     room = room < sums->held_room - sums->held ? room : sums->held_room - sums->held;
     uint32_t ticket = (uint32_t)frontier->next;
     size_t i = 0;
     max = max < room ? max : room;
-    for (; i < max; i++, ticket++) {
+    for (; i < max; i++, ticket++, before = record++) {
         seq += reasm->modulus;
-        if (in[i].seq != seq || in[i].offset != in[i - 1].offset + 1 || !same_burst(&in[i], &in[i - 1]) ||
-            !same_id(stretch->id, in[i].session, stretch->id_len) || sums->bytes + in[i].bytes > sums->bytes_room) {
+        if (record->seq != seq || record->offset != before->offset + 1 || !same_burst(record, before) ||
+            !same_id(stretch->id, record->session, stretch->id_len) ||
+            sums->bytes + record->bytes > sums->bytes_room) {
             break;
         }
-        __builtin_prefetch(&in[i + 4]);
-        __builtin_prefetch(&in[i + 4].offset);
+        __builtin_prefetch(record + 4);
+        __builtin_prefetch(&record[4].offset);
         struct us_held *entry = us_fifo_add(&lane->fifo, &core->chunks);
         if (!entry) {
             break;
         }
-        *entry = (struct us_held){.seq = seq, .msg = in[i].msg, .arrived = stretch->now, .ticket = ticket,
-                                  .bytes = in[i].bytes, .part = (uint16_t)in[i].part, .lane = in[i].lane};
-        sums->bytes += in[i].bytes;
-        sums->newest = in[i].timestamp > sums->newest ? in[i].timestamp : sums->newest;
+        *entry = (struct us_held){.seq = seq, .msg = record->msg, .arrived = stretch->now, .ticket = ticket,
+                                  .bytes = record->bytes, .part = (uint16_t)record->part, .lane = record->lane};
+        sums->bytes += record->bytes;
+        sums->newest = record->timestamp > sums->newest ? record->timestamp : sums->newest;
     }
     if (i) {
-        lane->last = in[i - 1].seq;
+        lane->last = before->seq;
         reasm->held += (uint32_t)i;
         sums->held += i;
         us_frontier_open_more(frontier, (uint32_t)i);
-        part->last_offset = in[i - 1].offset;
+        part->last_offset = before->offset;
     }
     return i;
 }

@@ -261,7 +261,8 @@ rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_li
     size_t n;
     struct us_owned *owned = owned_then(u, list, false, &n);
     rd_kafka_resp_err_t err = owned ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-    if (!err && n > 0 && us_colocation_check(u, owned, n, false, false) > 0 && u->conf->colocation == US_COLOCATION_REFUSE) {
+    size_t missing = !err && n > 0 ? us_colocation_check(u, owned, n, false, false) : 0;
+    if (missing > 0 && u->conf->colocation == US_COLOCATION_REFUSE) {
         err = RD_KAFKA_RESP_ERR__INVALID_ARG;
     }
     if (!err) {

@@ -49,8 +49,8 @@ static size_t missing_of(const struct us_owned *owned, size_t n, const struct rd
 }
 
 /*
- * N is not configured: what the cluster says now is good enough to see that a group has spread the partitions of a topic
- * over several members. It moves nothing.
+ * N is not configured: what the cluster says now is good enough to see that a group has spread the partitions of a
+ * topic over several members. It moves nothing.
  */
 static size_t missing_now(struct unsalt *u, const struct us_owned *owned, size_t n, struct us_missing *missing) {
     const struct rd_kafka_metadata *metadata;

@@ -90,6 +90,13 @@ static void nap(void) {
     nanosleep(&pause, NULL);
 }
 
+/* The runs before may have gone further than they were asked to. */
+static bool all_delivered(struct progress *progress) {
+    struct checker_report report;
+    checker_judge(progress->accepted, progress->delivered, &report);
+    return report.lost == 0;
+}
+
 /* Lets a run deliver `records` or more, kills it, and notes what it delivered and what is committed now. */
 static void run_and_kill(struct crash *crash, struct progress *progress, uint64_t records) {
     double deadline = scene_now() + 40;
@@ -97,15 +104,18 @@ static void run_and_kill(struct crash *crash, struct progress *progress, uint64_
     pid_t pid;
     checker_log_run(progress->delivered);
     pid = child_start(consume, crash);
-    while (seen < records && scene_now() < deadline) {
+    for (unsigned naps = 1; seen < records && scene_now() < deadline; naps++) {
         nap();
+        if (naps % 500 == 0 && all_delivered(progress))
+            break;
         seen += child_load(crash->delivered, &progress->delivered_at, progress->delivered);
     }
     child_kill(pid);
     seen += child_load(crash->delivered, &progress->delivered_at, progress->delivered);
     /* The next run must not write behind half a line. What is lost by that was not acknowledged. */
     CHECK(truncate(crash->delivered, progress->delivered_at) == 0);
-    CHECK_THAT(seen >= records, "a run delivered %" PRIu64 " records in 40 s, not %" PRIu64, seen, records);
+    CHECK_THAT(seen >= records || all_delivered(progress), "a run delivered %" PRIu64 " records in 40 s, not %" PRIu64,
+               seen, records);
     child_run(look_up_committed, crash);
     child_load(crash->committed, &progress->committed_at, progress->delivered);
 }
