@@ -59,7 +59,7 @@ typedef struct unsalt_core_params {
     uint64_t seq_first;             /**< number of a session's first record; default 1 */
     unsalt_start_t start;           /**< default RESUME */
     unsalt_late_t late;             /**< default DELIVER */
-    uint16_t lanes;                 /**< S of records that don't say theirs; 0 = unknown (default) */
+    uint16_t lanes;                 /**< S of records that say neither lanes nor since; 0 = unknown (default) */
     unsalt_gap_clock_t gap_clock;   /**< default HORIZON */
     uint64_t gap_timeout_ns;        /**< 0 = at once, UNSALT_NEVER = never; default 500 ms */
     uint64_t gap_stall_max_ns;      /**< reading time without progress of an owed partition; default 60 s */
@@ -95,7 +95,8 @@ typedef struct unsalt_core_in {
     uint32_t part;       /**< index returned by unsalt_core_assign() */
     uint64_t seq;        /**< seq_first..UINT64_MAX-1 */
     uint64_t epoch;      /**< 0 = the producer doesn't number its runs */
-    uint64_t since;      /**< first number to which `lanes` applies; UNSALT_NO_SEQ = unknown */
+    uint64_t since;      /**< first number to which `lanes` applies; UNSALT_NO_SEQ = unknown: the configured S is
+                              assumed, if there is one; with lanes 0 any other value: don't assume it */
     uint64_t una;        /**< lowest number unresolved when this one was stamped; UNSALT_NO_SEQ = unknown */
     int64_t offset;      /**< offset in the partition, 0..INT64_MAX-1, ascending within a generation */
     int64_t timestamp;   /**< creation time in ms of the record; < 0 unknown. Only told apart: copy or restart */
@@ -185,7 +186,7 @@ typedef struct unsalt_core_partition {
     uint32_t set_size;    /**< partitions the set must have before its sessions are released; 0 = don't wait */
     int32_t lane;         /**< lane that the partition carries for every session of the set; -1 = any */
     int64_t start_offset; /**< where reading begins, >= 0; -1 = unknown: counts as the middle of the log */
-    int64_t log_start;    /**< first offset of the log; -1 unknown */
+    int64_t log_start;    /**< first offset of the log; -1 unknown. Reading from there on misses nothing that exists */
 } unsalt_core_partition_t;
 
 /** Fills `params` with the defaults named above. */
@@ -213,9 +214,9 @@ UNSALT_EXPORT int unsalt_core_assign(unsalt_core_t *core, const unsalt_core_part
 
 /**
  * Takes a partition away: what is held from it comes out of the next pulls as REVOKED, its generation ends, its
- * index is free once those were pulled. Sessions of the set that keep other partitions start again as if they
+ * index is free for the next assignment. Sessions of the set that keep other partitions start again as if they
  * had been joined in the middle; with the last partition of a set its sessions are forgotten.
- * @returns UNSALT_CORE_OK, or UNSALT_CORE_INVAL (not assigned).
+ * @returns UNSALT_CORE_OK; UNSALT_CORE_INVAL (not assigned); UNSALT_CORE_NOMEM: nothing changed, try again.
  */
 UNSALT_EXPORT int unsalt_core_revoke(unsalt_core_t *core, uint32_t part, uint64_t now);
 
@@ -260,7 +261,8 @@ UNSALT_EXPORT void unsalt_core_expire(unsalt_core_t *core, uint64_t now);
 /**
  * The application is done with a record. O(1), any order.
  * @returns UNSALT_CORE_OK (also when it was acknowledged before), or UNSALT_CORE_FENCED: the generation is over,
- *          nothing was touched; UNSALT_CORE_INVAL: a ticket that was never given out.
+ *          nothing was touched; UNSALT_CORE_INVAL: a ticket that doesn't exist. Tickets of records that are still
+ *          held exist, but only those that were given out may be acknowledged: that is the caller's part.
  */
 UNSALT_EXPORT int unsalt_core_ack(unsalt_core_t *core, uint32_t part, uint32_t generation, uint64_t ticket);
 

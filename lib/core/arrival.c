@@ -121,9 +121,7 @@ void us_arrival_taken(struct unsalt_core *core, struct us_session *session, cons
     if (in->timestamp > session->newest) {
         session->newest = in->timestamp;
     }
-    if (in->lanes) {
-        us_lanes_learn(session, in);
-    }
+    us_lanes_learn(session, in);
     if (session->special & US_SPECIAL_SUSPECTS) {
         us_restart_copies(core, session);
     }
@@ -273,6 +271,18 @@ static int arrived(struct unsalt_core *core, struct us_part *part, const unsalt_
     return sequenced(core, part, is_last_session(core, part, in) ? core->last_session : NULL, in, out, n_out);
 }
 
+/*
+ * S is configured, and the record doesn't say what its lanes apply to: S holds for every number. But a record that stands
+ * in another lane's partition is of a session that isn't spread like that, so nothing is known of its lanes.
+ */
+static void assume_lanes(const struct unsalt_core *core, const struct us_part *part, unsalt_core_in_t *in) {
+    uint16_t lane = (uint16_t)(in->seq % core->params.lanes);
+    bool elsewhere = part->lane >= 0 && part->lane != lane;
+    in->lanes = elsewhere ? 0 : core->params.lanes;
+    in->lane = elsewhere ? 0 : lane;
+    in->since = elsewhere ? UNSALT_NO_SEQ : 0;
+}
+
 int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
     struct us_part *part = us_part_get(core, in->part);
     if (!part || in->kind > UNSALT_KIND_CONTROL || in->offset < 0 || in->offset == INT64_MAX ||
@@ -284,22 +294,25 @@ int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core
     }
     if (part->frontier.base == part->frontier.next && in->offset < part->frontier.next_offset) {
         part->frontier.next_offset = in->offset; /* reading began lower than it was said to */
+        us_horizon_init(&part->horizon, in->offset);
     }
     if (!us_frontier_reserve(&part->frontier, &core->mem, 1)) {
         return UNSALT_CORE_NOMEM;
     }
     unsalt_core_in_t by_configuration;
-    if (core->params.lanes && (in->lanes == 0 || in->since == UNSALT_NO_SEQ)) {
+    if (core->params.lanes && in->since == UNSALT_NO_SEQ) {
         by_configuration = *in;
-        by_configuration.lanes = core->params.lanes;
-        by_configuration.lane = (uint16_t)(in->seq % core->params.lanes);
-        by_configuration.since = 0; /* S that is configured holds for every number */
+        assume_lanes(core, part, &by_configuration);
         in = &by_configuration;
     }
     int err = arrived(core, part, in, out, n_out);
     if (err == UNSALT_CORE_OK) {
         part->last_offset = in->offset;
         part->at_end = false;
+        if (part->refused) {
+            part->refused = false;
+            us_stall_progress(core, part);
+        }
     }
     return err;
 }

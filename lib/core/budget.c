@@ -156,8 +156,8 @@ static int full_session(struct unsalt_core *core, struct us_session *session) {
 int us_budget_check(struct unsalt_core *core, struct us_session *session, const struct us_reasm *reasm,
                     const unsalt_core_in_t *in) {
     int which = exhausted(core, reasm, in->bytes);
-    if (which != RECORDS && which != BYTES) {
-        core->blocked_since = UNSALT_NEVER;
+    if (which != RECORDS && which != BYTES && in->part == core->blocked_part) {
+        core->blocked_since = UNSALT_NEVER; /* another partition's smaller record proves nothing */
     }
     if (which == NONE) {
         session->refused_since = UNSALT_NEVER;
@@ -174,6 +174,9 @@ int us_budget_check(struct unsalt_core *core, struct us_session *session, const 
     tell(core, own ? session : NULL, which);
     if (own) {
         return full_session(core, session);
+    }
+    if (core->blocked_since == UNSALT_NEVER) {
+        core->blocked_part = in->part;
     }
     if (refuse(core, &core->blocked_since)) {
         return UNSALT_CORE_BLOCKED;

@@ -119,7 +119,7 @@ struct us_session {
     struct us_start *start;
     struct us_later *later;
     struct us_suspects *suspects;
-    struct us_session *ready_next;
+    struct us_session *ready_prev, *ready_next;
     struct us_session *idle_prev, *idle_next; /* from the idlest; refreshed lazily */
     uint64_t idle_since;                      /* `active` when it was put at the list's end */
     uint16_t lanes;                           /* S as the newest record or the configuration says; 0 unknown */
@@ -129,6 +129,7 @@ struct us_session {
     bool blocked;   /* holds records and waits for a lower number */
     bool after_gap; /* the next release is the first above a gap */
     bool last;      /* its last record was released */
+    bool lanes_vary; /* some records say their lanes, or have them by configuration, and some have none */
     bool flushing;  /* gaps below what arrived up to core->flush_time give way */
     uint32_t hash;
     uint32_t id_len;
@@ -145,6 +146,8 @@ struct us_part {
     int32_t lane;
     bool at_end;             /* an end-of-partition event was the last thing it showed */
     bool joined_middle;      /* reading didn't begin at offset 0 of the log */
+    bool above_start;        /* it began above the first offset that the log had, or nobody knows */
+    bool refused;            /* a budget refuses its next record, so it isn't being read */
     bool paused, stalled;
     bool moved;              /* the horizon moved: `waiting` is to be looked at */
     struct us_frontier frontier;
@@ -207,6 +210,7 @@ struct unsalt_core {
     uint64_t reading_ns;     /* reading clock: total, up to reading_since */
     uint64_t reading_since;  /* UNSALT_NEVER: not reading */
     uint64_t blocked_since;  /* policy block: since when a budget of all refuses; UNSALT_NEVER */
+    uint32_t blocked_part;   /* the partition whose record it refused first */
     uint64_t refused_until;  /* policy block: when the earliest session's own refusal is over */
     bool budget_told[UNSALT_BUDGET__CNT]; /* the BUDGET event was raised and the budget has not fallen to half since */
     bool any_moved;
@@ -260,6 +264,11 @@ void us_idlest_goes(struct unsalt_core *core); /* if there are too many sessions
 void us_expire_sessions(struct unsalt_core *core);
 uint64_t us_expiry_deadline(const struct unsalt_core *core);
 
+/* Reading of the partition has passed its last record. Returns true if the horizon moved. */
+static inline bool us_part_passed(struct us_part *part) {
+    return part->last_offset >= 0 && us_horizon_passed(&part->horizon, part->last_offset + 1);
+}
+
 /* waiting.c; owed: something waits, or waited, for the partition to be read on */
 static inline bool us_part_owed(const struct us_part *part) {
     return part->set && part->need > part->horizon.reached;
@@ -296,10 +305,12 @@ void us_start_done(struct unsalt_core *core, struct us_session *session);
 
 /*
  * What a header says of the lanes holds for since..seq. The rule of the highest number is kept; a lower one that says
- * otherwise speaks of the past.
+ * otherwise speaks of the past. A record that says nothing ends what the configured S (since 0) is good for.
  */
 static inline void us_lanes_learn(struct us_session *session, const unsalt_core_in_t *in) {
-    if (session->lanes == 0 || in->seq >= session->upto) {
+    if (in->lanes == 0) {
+        session->lanes_vary = true;
+    } else if (session->lanes == 0 || in->seq >= session->upto) {
         session->lanes = in->lanes;
         session->since = in->since;
         session->upto = in->seq;
@@ -307,7 +318,7 @@ static inline void us_lanes_learn(struct us_session *session, const unsalt_core_
 }
 /* Is the lane of every number of first..last known: number mod session->lanes? */
 static inline bool us_lanes_known(const struct us_session *session, uint64_t first, uint64_t last) {
-    return session->lanes && session->since <= first && last <= session->upto;
+    return session->lanes && session->since <= first && last <= session->upto && !session->lanes_vary;
 }
 
 /* resumed.c */

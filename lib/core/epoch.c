@@ -8,7 +8,11 @@
 #include <core/engine.h>
 #include <stddef.h>
 
-#define LATER_MAX 4 /* runs kept beside the current one; beyond, the next one takes over without more evidence */
+/*
+ * Runs kept beside the current one: as many restarts as a fast lane may be ahead of a slow one. Beyond, the next one takes
+ * over without more evidence.
+ */
+#define LATER_MAX 1024
 
 struct us_later *us_later_of(const struct us_wait *wait) {
     return (struct us_later *)((char *)wait - offsetof(struct us_later, wait));
@@ -289,6 +293,7 @@ static void take_over(struct unsalt_core *core, struct us_session *session) {
     session->start = NULL;
     session->last = false;
     session->lanes = 0; /* the lanes of a run are its own */
+    session->lanes_vary = false;
     session->since = UNSALT_NO_SEQ;
     session->upto = 0;
     session->later = later->next;

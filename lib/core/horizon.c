@@ -24,6 +24,7 @@ static bool move_to(struct us_horizon *horizon, uint64_t t) {
 }
 
 bool us_horizon_passed(struct us_horizon *horizon, int64_t offset) {
+    horizon->confirmed = true;
     if (offset > horizon->passed)
         horizon->passed = offset;
     uint64_t t = 0;
@@ -49,6 +50,8 @@ bool us_horizon_answer(struct us_horizon *horizon, int64_t end) {
     horizon->in_flight = false;
     if (end < 0 || horizon->asked <= horizon->reached)
         return false;
+    if (end < horizon->passed && !horizon->confirmed)
+        horizon->passed = -1; /* the log ends below where reading was to begin: it will begin elsewhere */
     if (end <= horizon->passed)
         return move_to(horizon, horizon->asked);
     /* An earlier question whose end is no nearer is settled by this one, so times and ends both ascend. */

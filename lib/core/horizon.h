@@ -19,6 +19,7 @@ struct us_horizon {
     bool in_flight;         /* it is not answered yet */
     uint64_t last_progress; /* for `stalled`: the caller's clock at the last record, event or move */
     int64_t passed;         /* everything below this offset was read; -1 = unknown */
+    bool confirmed;         /* by a record or an event; until then `passed` is where reading was said to begin */
     struct { uint64_t asked; int64_t end; } pending[US_HORIZON_PENDING]; /* answered, not reached; ascending */
     uint32_t count;
 };

@@ -30,7 +30,8 @@ static bool start_owed_by(const struct unsalt_core *core, const struct us_sessio
     if (us_shown_part(&session->start->shown, index)) {
         return false;
     }
-    bool lanes_known = part->lane >= 0 && session->lanes && session->since <= core->params.seq_first;
+    bool lanes_known = part->lane >= 0 && session->lanes && session->since <= core->params.seq_first &&
+                       !session->lanes_vary;
     return !lanes_known || part->lane < session->lanes;
 }
 

@@ -60,6 +60,8 @@ int unsalt_core_assign(unsalt_core_t *core, const unsalt_core_partition_t *parti
     struct us_part *part = &core->parts[slot];
     *part = (struct us_part){.set = set, .lane = partition->lane, .last_offset = -1};
     part->joined_middle = partition->start_offset != 0;
+    part->above_start = partition->start_offset < 0 || partition->log_start < 0 ||
+                        partition->start_offset > partition->log_start;
     set->joined_middle |= part->joined_middle;
     us_frontier_init(&part->frontier, partition->start_offset);
     us_horizon_init(&part->horizon, partition->start_offset);
@@ -117,7 +119,7 @@ void unsalt_core_answer(unsalt_core_t *core, uint32_t index, uint32_t generation
         return;
     }
     core->counters.answers += end >= 0;
-    bool passed = us_horizon_passed(&part->horizon, part->last_offset + 1);
+    bool passed = us_part_passed(part);
     moved(core, part, us_horizon_answer(&part->horizon, end) | passed);
 }
 

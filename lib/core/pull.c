@@ -14,6 +14,7 @@ void us_ready(struct unsalt_core *core, struct us_session *session) {
         core->counters.gaps_open--;
     }
     session->ready = true;
+    session->ready_prev = core->ready_last;
     session->ready_next = NULL;
     if (core->ready_last) {
         core->ready_last->ready_next = session;
@@ -27,18 +28,15 @@ void us_unready(struct unsalt_core *core, struct us_session *session) {
     if (!session->ready) {
         return;
     }
-    struct us_session *before = NULL, *at = core->ready_first;
-    while (at != session) {
-        before = at;
-        at = at->ready_next;
-    }
-    if (before) {
-        before->ready_next = session->ready_next;
+    if (session->ready_prev) {
+        session->ready_prev->ready_next = session->ready_next;
     } else {
         core->ready_first = session->ready_next;
     }
-    if (core->ready_last == session) {
-        core->ready_last = before;
+    if (session->ready_next) {
+        session->ready_next->ready_prev = session->ready_prev;
+    } else {
+        core->ready_last = session->ready_prev;
     }
     session->ready = false;
 }
@@ -95,11 +93,7 @@ static size_t turn(struct unsalt_core *core, struct us_session *session, unsalt_
     size_t n = us_reasm_pop(&session->reasm, &core->chunks, core->now, out, (uint32_t)max);
     core->counters.held_bytes -= bytes - session->reasm.held_bytes;
     complete(core, session, out, n);
-    core->ready_first = session->ready_next;
-    if (!core->ready_first) {
-        core->ready_last = NULL;
-    }
-    session->ready = false;
+    us_unready(core, session);
     if (us_reasm_next_held(&session->reasm)) {
         us_ready(core, session);
     } else {
@@ -108,12 +102,23 @@ static size_t turn(struct unsalt_core *core, struct us_session *session, unsalt_
     return n;
 }
 
+/* What was to be handed out, but whose partition has gone since, will be read again. */
+static void fence(struct unsalt_core *core, unsalt_core_out_t *out) {
+    if (us_state_handed_out((unsalt_state_t)out->state) &&
+        core->parts[out->part].generation != out->generation) {
+        core->counters.state[out->state]--;
+        core->counters.state[UNSALT_STATE_REVOKED]++;
+        out->state = UNSALT_STATE_REVOKED;
+    }
+}
+
 size_t unsalt_core_pull(unsalt_core_t *core, uint64_t now, unsalt_core_out_t *out, size_t max) {
     us_core_time(core, now);
     struct us_leaving *leaving = &core->leaving;
     size_t n = 0;
     while (n < max && leaving->count) {
-        out[n++] = leaving->records[leaving->first];
+        out[n] = leaving->records[leaving->first];
+        fence(core, &out[n++]);
         leaving->first = (leaving->first + 1) % leaving->capacity;
         leaving->count--;
     }

@@ -18,9 +18,18 @@ static void progress(struct unsalt_core *core, const unsalt_core_in_t *in, size_
         done = in[i].part;
         struct us_part *part = &core->parts[done];
         us_stall_progress(core, part);
-        if (part->horizon.count && us_horizon_passed(&part->horizon, part->last_offset + 1)) {
+        if (part->horizon.count && us_part_passed(part)) {
             part->moved = core->any_moved = true;
         }
+    }
+}
+
+/* A partition whose next record is refused by a budget isn't being read, so its silence means nothing. */
+static void refused(struct unsalt_core *core, const unsalt_core_in_t *in, int err) {
+    if (err == UNSALT_CORE_BLOCKED) {
+        struct us_part *part = &core->parts[in->part];
+        us_stall_progress(core, part);
+        part->refused = true;
     }
 }
 
@@ -43,6 +52,7 @@ size_t unsalt_core_push(unsalt_core_t *core, const unsalt_core_in_t *in, size_t 
         int err = us_arrival(core, &in[i], out, n_out);
         if (err != UNSALT_CORE_OK) {
             *status = err;
+            refused(core, &in[i], err);
             break;
         }
         i++;

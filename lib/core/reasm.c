@@ -2,6 +2,12 @@
 #include <core/reasm.h>
 #include <string.h>
 
+/*
+ * Extra FIFOs that are looked at for the earliest arrival. A producer that makes more of them is waited for longer than
+ * it need be, rather than making each verdict cost a walk over all that is held.
+ */
+#define OLDEST_LOOK 64
+
 #define LANES_UNKNOWN 4 /* FIFOs of a session whose S is unknown: by source partition, modulo this */
 
 void us_reasm_destroy(struct us_reasm *reasm, struct us_chunks *chunks) {
@@ -142,7 +148,7 @@ uint64_t us_reasm_oldest(const struct us_reasm *reasm) {
         oldest = earlier(&reasm->lanes[i], oldest);
     }
     const struct us_lane *extra = reasm->irregular ? reasm->irregular->extra : NULL;
-    for (; extra; extra = extra->next) {
+    for (int i = 0; extra && i < OLDEST_LOOK; extra = extra->next, i++) {
         oldest = earlier(extra, oldest);
     }
     return oldest;

@@ -65,7 +65,10 @@ void us_irregular_rebuild(struct us_reasm *reasm, struct us_chunks *chunks);
 
 /* The lowest held number; UNSALT_NO_SEQ if nothing is held. */
 uint64_t us_reasm_lowest(const struct us_reasm *reasm);
-/* Arrival of the earliest held record; UNSALT_NEVER if nothing is held. O(FIFOs). */
+/*
+ * Arrival of the earliest held record; UNSALT_NEVER if nothing is held. O(lanes); with more than 64 extra FIFOs that of
+ * the earliest one seen, which may be later.
+ */
 uint64_t us_reasm_oldest(const struct us_reasm *reasm);
 /* Is the cursor's own record held? */
 bool us_reasm_next_held(const struct us_reasm *reasm);

@@ -11,7 +11,7 @@ enum answer { NO, LIKELY, PROVEN };
 
 /* May a number up to `last` have stood in this source before it was joined? entry: what it has shown, or NULL. */
 static enum answer source(const struct us_part *part, const struct us_shown_entry *entry, uint64_t last) {
-    if (!part->joined_middle) {
+    if (!part->above_start) {
         return NO;
     }
     if (!entry) {
@@ -41,7 +41,7 @@ static enum answer by_partition(const struct unsalt_core *core, const struct us_
     bool any = false;
     for (uint32_t i = 0; i < set->part_count; i++) {
         const struct us_part *part = &core->parts[set->parts[i]];
-        if (!part->joined_middle) {
+        if (!part->above_start) {
             worst = worst > LIKELY ? LIKELY : worst; /* the horizon excludes it, a first record doesn't */
             continue;
         }

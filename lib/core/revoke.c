@@ -140,10 +140,12 @@ int unsalt_core_revoke(unsalt_core_t *core, uint32_t index, uint64_t now) {
             restart_session(core, session);
         }
     }
-    if (last) {
-        us_cursors_drop_set(&core->cursors, set->tag);
-    }
+    us_cursors_drop_set(&core->cursors, set->tag); /* void like all cursors of the set */
     set->joined_middle = true;
+    for (uint32_t i = 0; i < set->part_count; i++) {
+        /* To the sessions that start again, what stays was joined just now. */
+        core->parts[set->parts[i]].joined_middle = core->parts[set->parts[i]].above_start = true;
+    }
     us_heap_destroy(&part->waiting, &core->mem);
     us_frontier_destroy(&part->frontier, &core->mem);
     us_set_remove(core, set, index);

@@ -22,6 +22,7 @@ struct stretch {
     const unsigned char *id;
     uint64_t epoch, now;
     uint32_t part_count, id_len;
+    bool says_lanes; /* records must say what their lanes apply to, or the configured S would */
 };
 
 /* Ids are short: eight bytes at a time, the last eight overlapping, beat a call. */
@@ -51,7 +52,7 @@ static inline struct us_part *plain(const struct stretch *stretch, const unsalt_
     struct us_part *part = &stretch->parts[in->part];
     bool same = part->set == stretch->set && in->offset > part->last_offset && in->offset != INT64_MAX &&
                 in->offset >= part->frontier.next_offset && in->epoch == stretch->epoch &&
-                in->seq != UNSALT_NO_SEQ && in->session_len == stretch->id_len &&
+                in->seq != UNSALT_NO_SEQ && (in->since != UNSALT_NO_SEQ || !stretch->says_lanes) && in->session_len == stretch->id_len &&
                 same_id(stretch->id, in->session, stretch->id_len);
     return same ? part : NULL;
 }
@@ -148,7 +149,7 @@ static inline bool same_burst(const unsalt_core_in_t *a, const unsalt_core_in_t 
     _Static_assert(offsetof(unsalt_core_in_t, part) == offsetof(unsalt_core_in_t, session_len) + 4, "one word");
     _Static_assert(offsetof(unsalt_core_in_t, kind) == offsetof(unsalt_core_in_t, lane) + 6, "one word");
     return __builtin_memcmp(&a->session_len, &b->session_len, 8) == 0 &&
-           __builtin_memcmp(&a->lane, &b->lane, 8) == 0 && a->epoch == b->epoch;
+           __builtin_memcmp(&a->lane, &b->lane, 8) == 0 && a->epoch == b->epoch && a->since == b->since;
 }
 
 /*
@@ -201,12 +202,13 @@ static struct stretch stretch_of(const struct unsalt_core *core, const struct us
                             .epoch = session->epoch,
                             .now = core->now,
                             .part_count = core->part_count,
-                            .id_len = session->id_len};
+                            .id_len = session->id_len,
+                            .says_lanes = core->params.lanes != 0};
 }
 
 size_t us_run(struct unsalt_core *core, const unsalt_core_in_t *in, size_t n, unsalt_core_out_t *out, size_t *n_out) {
     struct us_session *session = core->last_session;
-    if (!session || session->special || session->after_gap || core->params.lanes) {
+    if (!session || session->special || session->after_gap) {
         return 0;
     }
     const struct stretch stretch = stretch_of(core, session);

@@ -34,7 +34,8 @@ void us_start_free(struct unsalt_core *core, struct us_start *start) {
 }
 
 static bool all_lanes_shown(const struct unsalt_core *core, const struct us_session *session) {
-    if (session->lanes == 0 || session->lanes > US_LANE_MODE_MAX || session->since > core->params.seq_first) {
+    if (session->lanes == 0 || session->lanes > US_LANE_MODE_MAX || session->since > core->params.seq_first ||
+        session->lanes_vary) {
         return false;
     }
     for (uint16_t lane = 0; lane < session->lanes && session->lanes > 1; lane++) {

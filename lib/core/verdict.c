@@ -35,6 +35,18 @@ static uint32_t part_of(const struct unsalt_core *core, const struct us_session 
     return UINT32_MAX;
 }
 
+/* The partition that a stalled gap was waiting for; `otherwise` if none counts as stalled. */
+static uint32_t silent_part(const struct unsalt_core *core, const struct us_session *session, uint32_t otherwise) {
+    const struct us_set *set = session->set;
+    for (uint32_t i = 0; i < set->part_count; i++) {
+        const struct us_part *part = &core->parts[set->parts[i]];
+        if (part->stalled && part->horizon.reached < session->gap.due) {
+            return set->parts[i];
+        }
+    }
+    return otherwise;
+}
+
 void us_give_up(struct unsalt_core *core, struct us_session *session, unsalt_gap_reason_t reason) {
     uint64_t first = session->reasm.cursor, last = us_reasm_lowest(&session->reasm) - 1;
     unsalt_core_event_t *event = us_event(core, UNSALT_CORE_EV_GAP, session);
@@ -46,6 +58,9 @@ void us_give_up(struct unsalt_core *core, struct us_session *session, unsalt_gap
         uint16_t lane = (uint16_t)(first % session->lanes);
         event->lane = lane;
         event->part = part_of(core, session, lane);
+    }
+    if (reason == UNSALT_GAP_STALLED) {
+        event->part = silent_part(core, session, event->part);
     }
     core->counters.gaps[reason]++;
     uint64_t *numbers = &core->counters.gap_numbers[reason];

@@ -121,7 +121,7 @@ static void note_need(struct unsalt_core *core, struct us_wait *wait) {
         }
         if (!us_part_owed(part)) {
             us_stall_progress(core, part); /* it has had no reason to show anything until now */
-            us_horizon_passed(&part->horizon, part->last_offset + 1); /* nor was its progress noted */
+            us_part_passed(part);          /* nor was its progress noted */
         }
         part->need = wait->due;
         core->any_owed = true;

@@ -12,6 +12,7 @@
  *   consumer_partitions.c  the table of partitions, lane sets
  *   consumer_colocation.c  whether lane sets are complete
  *   consumer_start.c       where reading begins
+ *   consumer_leave.c       what becomes of ready records whose partition goes
  *   consumer_assign.c      opening and closing partitions in the core and in librdkafka
  *   consumer_rebalance.c   librdkafka's rebalance callback, and revokes that span several polls
  *   consumer_pause.c       pause, resume, seek
@@ -58,9 +59,11 @@ struct us_partition {
     bool assigned;           /* open in the core */
     bool revoking;           /* its revoke waits for acknowledgements */
     bool paused;             /* by the application */
+    bool leaving;            /* the call under way takes it away */
     uint32_t part;           /* index in the core, while assigned */
     uint32_t generation;     /* of the core, while assigned */
     uint32_t set;            /* lane set */
+    uint32_t live;           /* partitions that its topic had when a group gave it; 0 = not asked */
     int32_t lane;            /* -1 any */
     rd_kafka_message_t **pending; /* owned: read, not taken by the core yet: pending_first.. */
     uint32_t pending_first, pending_count, pending_capacity;
@@ -70,6 +73,7 @@ struct us_partition {
     int64_t last_read;        /* offset of the newest record that the core took; -1 none */
     int64_t last_time;        /* greatest timestamp of a record that the core took, in ms; -1 none */
     uint64_t empty_in;        /* the round in which it was found empty */
+    int64_t back_to;          /* the log went back to this offset; -1 = it didn't */
     uint64_t turn;            /* number of its last batch; 0 = none yet */
     uint32_t question_failures; /* in a row */
     uint64_t answer_at;         /* when the failure of a question is told to the core; UNSALT_NEVER = none */
@@ -81,6 +85,7 @@ struct us_partition {
 struct us_ring {
     unsalt_core_out_t *slots; /* owned; capacity is a power of two */
     uint32_t capacity, first, count;
+    uint32_t orphans; /* of the buffered: their generation is over, but they are handed out */
     uint64_t ready[UNSALT_STATE__CNT];   /* how many of the buffered will be handed out as what */
     uint64_t revoked[UNSALT_STATE__CNT]; /* dropped from the buffer at a revoke, by what they would have been */
 };
@@ -119,6 +124,7 @@ struct us_question {
     int64_t end; /* the answer; -1 failed */
     rd_kafka_resp_err_t err;
     bool single; /* it failed before: not to be asked together with others */
+    bool passed; /* others that failed took the time: it wasn't asked by itself */
 };
 struct us_asker {
     rd_kafka_conf_t *conf; /* owned until the handle is made */
@@ -203,6 +209,7 @@ struct unsalt {
     uint32_t partition_count, partition_capacity;
     uint32_t next_partition; /* where the next sweep begins to read */
     uint64_t rounds;         /* of reading, so far */
+    bool went_back;          /* some partition's back_to is set */
     uint64_t turns;          /* batches, so far */
     struct us_partition **by_part; /* by index of the core */
     uint32_t by_part_count;
@@ -273,6 +280,7 @@ uint64_t us_next_deadline(const struct unsalt *u);
 
 /* ---- consumer_read.c */
 
+void us_seek_back(struct unsalt *u); /* consumer_pause.c: reads again what the log has put below what was read */
 bool us_read_main(struct unsalt *u);                                      /* true: something came */
 bool us_read_partitions(struct unsalt *u, uint64_t now, bool sweep);      /* true: something was taken */
 uint32_t us_pull(struct unsalt *u, uint64_t now);                         /* records that came out of the core */
@@ -290,8 +298,14 @@ bool us_ring_full(const struct us_ring *ring);     /* also for messages outside 
 void us_ring_put(struct us_ring *ring, const unsalt_core_out_t *out);
 void us_ring_put_plain(struct us_ring *ring, rd_kafka_message_t *message);
 uint32_t us_ring_take(struct us_ring *ring, unsalt_core_out_t *out, uint32_t max);
-/* Destroys the records of a partition's generation, and counts them as revoked. */
-void us_ring_revoke(struct us_ring *ring, uint32_t part, uint32_t generation);
+/*
+ * A partition's generation ends, but its lane set stays: its records stay in the buffer, so that the set's come out in
+ * order. They are marked: `reserved` is US_ORPHAN, and the ticket, which means nothing any more, is the lane set.
+ */
+#define US_ORPHAN 1
+void us_ring_orphan(struct us_ring *ring, uint32_t part, uint32_t generation, uint32_t set);
+/* Destroys the records of a partition's generation and the orphans of its lane set, and counts them as revoked. */
+void us_ring_revoke(struct us_ring *ring, uint32_t part, uint32_t generation, uint32_t set);
 void us_ring_revoke_all(struct us_ring *ring); /* messages outside the ledger too */
 
 /* ---- consumer_partitions.c */
@@ -313,8 +327,8 @@ void us_partitions_free(struct unsalt *u);
  * configured N the cluster is asked how many there are (for up to a second). Returns the number of missing partitions.
  */
 size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_t n, bool incremental, bool group);
-/* How many partitions a lane set must have before its sessions are released; 0 = it isn't known, or reported only. */
-uint32_t us_colocation_set_size(const struct unsalt *u);
+/* How many partitions p's lane set must have before its sessions are released; 0 = it isn't known, or reported only. */
+uint32_t us_colocation_set_size(const struct unsalt *u, const struct us_partition *p);
 
 /* ---- consumer_start.c */
 
@@ -325,6 +339,18 @@ uint32_t us_colocation_set_size(const struct unsalt *u);
  */
 void us_start_resolve(struct unsalt *u, rd_kafka_topic_partition_list_t *list);
 
+/* ---- consumer_leave.c */
+
+/*
+ * Notes which assigned partitions one call takes away, NULL: all; until us_leave_end(). What can be released is
+ * moved to the buffer before if a lane set goes in part.
+ */
+void us_leave_begin(struct unsalt *u, const rd_kafka_topic_partition_list_t *list);
+void us_leave_end(struct unsalt *u);
+bool us_leave_whole(const struct unsalt *u, const struct us_partition *p); /* all that is assigned of its set goes */
+/* Drops the ready records of a partition that leaves if its whole set goes; else they become orphans. */
+void us_leave_ready(struct unsalt *u, const struct us_partition *p);
+
 /* ---- consumer_assign.c */
 
 /*
@@ -333,7 +359,10 @@ void us_start_resolve(struct unsalt *u, rd_kafka_topic_partition_list_t *list);
  */
 rd_kafka_resp_err_t us_assign_open(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool incremental,
                                    bool call_app);
-/* Closes partitions in the core; held and buffered records are dropped. Tells librdkafka nothing. */
+/*
+ * Closes partitions in the core; held records are dropped, buffered ones too if their whole lane set goes. Tells
+ * librdkafka nothing.
+ */
 void us_assign_close(struct unsalt *u, const rd_kafka_topic_partition_list_t *list);
 void us_assign_close_all(struct unsalt *u);
 /* Reopens assigned partitions under new generations, from their offsets (< 0: unknown). Sets err of what fails. */

@@ -2,6 +2,10 @@
 #include <base/mem.h>
 #include <kafka/consumer.h>
 #include <string.h>
+#include <time.h>
+
+#define REVOKE_TRIES 100
+#define REVOKE_PAUSE_MS 10
 
 /* ---- what will be owned */
 
@@ -31,7 +35,7 @@ static struct us_owned *owned_then(const struct unsalt *u, const rd_kafka_topic_
 /* ---- opening */
 
 static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p) {
-    unsalt_core_partition_t partition = {.set = p->set, .set_size = us_colocation_set_size(u), .lane = p->lane,
+    unsalt_core_partition_t partition = {.set = p->set, .set_size = us_colocation_set_size(u, p), .lane = p->lane,
                                          .start_offset = p->start, .log_start = p->log_start};
     int part = unsalt_core_assign(u->core, &partition);
     if (part < 0) {
@@ -43,7 +47,7 @@ static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p) {
         unsalt_core_revoke(u->core, p->part, us_clock_now());
         return RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     }
-    p->last_read = p->last_time = -1;
+    p->last_read = p->last_time = p->back_to = -1;
     p->question_failures = 0;
     p->answer_at = UNSALT_NEVER;
     p->assigned = true;
@@ -147,6 +151,18 @@ rd_kafka_resp_err_t us_assign_open(struct unsalt *u, rd_kafka_topic_partition_li
 
 /* ---- closing */
 
+/* Ends the partition's generation. Short of memory, room may come from what is pulled, or from others, in a second. */
+static int revoke(struct unsalt *u, const struct us_partition *p) {
+    int err = unsalt_core_revoke(u->core, p->part, us_clock_now());
+    for (int i = 0; err == UNSALT_CORE_NOMEM && i < REVOKE_TRIES; i++) {
+        struct timespec pause = {.tv_nsec = REVOKE_PAUSE_MS * 1000000L};
+        us_drain(u, us_clock_now());
+        nanosleep(&pause, NULL);
+        err = unsalt_core_revoke(u->core, p->part, us_clock_now());
+    }
+    return err;
+}
+
 /*
  * Ends a partition in the core, without pulling: as long as a part of a lane set is still open, its sessions look like
  * ones that lost a lane. The caller drains when all that go are gone.
@@ -156,12 +172,12 @@ static void close_one(struct unsalt *u, struct us_partition *p) {
         return;
     }
     us_pending_drop(p);
-    us_ring_revoke(&u->ring, p->part, p->generation);
-    us_acks_close(&u->acks, p->part);
-    int err = unsalt_core_revoke(u->core, p->part, us_clock_now());
+    int err = revoke(u, p);
     if (err != UNSALT_CORE_OK) {
         us_log(u, 2, "%s [%d] is not closed: the core is out of memory", p->topic, (int)p->partition);
     }
+    us_leave_ready(u, p);
+    us_acks_close(&u->acks, p->part);
     us_core_events(u);
     u->by_part[p->part] = NULL;
     p->assigned = p->revoking = false;
@@ -177,6 +193,7 @@ static void unpause(struct unsalt *u, const struct us_partition *p) {
 }
 
 void us_assign_close(struct unsalt *u, const rd_kafka_topic_partition_list_t *list) {
+    us_leave_begin(u, list);
     for (int i = 0; i < list->cnt; i++) {
         struct us_partition *p = us_partition_find(u, list->elems[i].topic, list->elems[i].partition);
         if (p && p->assigned && p->paused) {
@@ -186,10 +203,12 @@ void us_assign_close(struct unsalt *u, const rd_kafka_topic_partition_list_t *li
             close_one(u, p);
         }
     }
+    us_leave_end(u);
     us_drain(u, us_clock_now());
 }
 
 void us_assign_close_all(struct unsalt *u) {
+    us_leave_begin(u, NULL);
     for (uint32_t i = 0; i < u->partition_count; i++) {
         struct us_partition *p = u->partitions[i];
         if (p->assigned && p->paused) {
@@ -197,6 +216,7 @@ void us_assign_close_all(struct unsalt *u) {
         }
         close_one(u, p);
     }
+    us_leave_end(u);
     us_drain(u, us_clock_now());
 }
 
@@ -212,9 +232,11 @@ static rd_kafka_resp_err_t reopen_one(struct unsalt *u, struct us_partition *p, 
 }
 
 void us_assign_reopen(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
+    us_leave_begin(u, list);
     for (int i = 0; i < list->cnt; i++) {
         close_one(u, us_partition_find(u, list->elems[i].topic, list->elems[i].partition));
     }
+    us_leave_end(u);
     us_drain(u, us_clock_now());
     for (int i = 0; i < list->cnt; i++) {
         rd_kafka_topic_partition_t *one = &list->elems[i];

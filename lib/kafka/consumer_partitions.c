@@ -68,7 +68,7 @@ static struct us_partition *make(struct unsalt *u, const char *topic, int32_t pa
     }
     p->u = u;
     p->partition = partition;
-    p->start = p->log_start = p->committed = p->last_read = p->last_time = -1;
+    p->start = p->log_start = p->committed = p->last_read = p->last_time = p->back_to = -1;
     p->answer_at = UNSALT_NEVER;
     p->pending_capacity = (uint32_t)u->conf->read_batch;
     p->topic = us_text_dup(topic);

@@ -5,6 +5,8 @@
  */
 #include <kafka/consumer.h>
 
+#define SEEK_BACK_MS 1000
+
 /* Copies into a list what the call applies to; the others get their error. */
 static rd_kafka_topic_partition_list_t *pick(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool paused) {
     rd_kafka_topic_partition_list_t *chosen = rd_kafka_topic_partition_list_new(list->cnt + 1);
@@ -121,4 +123,34 @@ rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *pa
     us_stats_refresh(u);
     us_leave(u);
     return err;
+}
+
+/*
+ * A log that goes back (a topic made anew, an unclean election) shows offsets that were read before with other records.
+ * The core has fenced them; they are read again from the lowest of them, in a new generation, rather than lost.
+ */
+void us_seek_back(struct unsalt *u) {
+    rd_kafka_topic_partition_list_t *list = NULL;
+    for (uint32_t i = 0; i < u->partition_count; i++) {
+        struct us_partition *p = u->partitions[i];
+        if (p->back_to < 0 || !p->assigned || p->revoking) {
+            continue;
+        }
+        list = list ? list : rd_kafka_topic_partition_list_new(1);
+        rd_kafka_topic_partition_list_add(list, p->topic, p->partition)->offset = p->back_to;
+        us_log(u, 4, "%s [%d] went back to offset %lld: it is read again from there", p->topic, (int)p->partition,
+               (long long)p->back_to);
+        p->back_to = -1;
+    }
+    u->went_back = false;
+    if (!list) {
+        return;
+    }
+    rd_kafka_error_t *error = rd_kafka_seek_partitions(u->rk, list, SEEK_BACK_MS);
+    if (error) {
+        us_log(u, 3, "seek back: %s", rd_kafka_error_string(error));
+    }
+    rd_kafka_error_destroy(error);
+    us_assign_reopen(u, list);
+    rd_kafka_topic_partition_list_destroy(list);
 }

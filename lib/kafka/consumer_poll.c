@@ -49,6 +49,9 @@ bool us_round(struct unsalt *u, uint64_t now) {
     bool sweep = now >= u->sweep_at;
     moved |= us_pull(u, now) > 0;
     moved |= us_read_partitions(u, now, sweep);
+    if (u->went_back) {
+        us_seek_back(u);
+    }
     expire(u, now);
     moved |= us_pull(u, now) > 0;
     us_core_events(u);

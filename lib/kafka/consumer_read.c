@@ -3,6 +3,7 @@
  * From the queues of partitions through the core into the hand-out buffer. What the core refuses stays pending at its
  * partition, which isn't read meanwhile, so order within a partition is kept and nothing is lost.
  */
+#include <base/mem.h>
 #include <kafka/consumer.h>
 #include <string.h>
 
@@ -15,11 +16,24 @@ static bool delivered(unsigned state) {
            state == UNSALT_STATE_UNSEQUENCED;
 }
 
+/* An offset that was read before has come again; see us_seek_back(). */
+static void note_back(struct unsalt *u, const unsalt_core_out_t *out) {
+    const rd_kafka_message_t *message = out->msg;
+    struct us_partition *p = us_partition_of(u, out->part);
+    if (p && p->generation == out->generation && (p->back_to < 0 || message->offset < p->back_to)) {
+        p->back_to = message->offset;
+        u->went_back = true;
+    }
+}
+
 void us_out_settle(struct unsalt *u, const unsalt_core_out_t *out, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (delivered(out[i].state)) {
             us_ring_put(&u->ring, &out[i]);
             continue;
+        }
+        if (out[i].state == UNSALT_STATE_FENCED) {
+            note_back(u, &out[i]);
         }
         if (out[i].state == UNSALT_STATE_DEAD_LETTERED && u->conf->dead_letter_cb) {
             const char *reason = out[i].flags & UNSALT_OUT_STALE ? "stale" : "late";
@@ -87,7 +101,10 @@ static void take_plain(struct unsalt *u, struct us_partition *p, rd_kafka_messag
 
 /* ---- records */
 
-/* Fills u->in from the front of the pending messages, up to an error, or to an id that must be consumed first. */
+/*
+ * Fills u->in from the front of the pending messages, up to an error, or to an id that must be consumed first, or out
+ * of memory: 0 says that it is so at the first one.
+ */
 static uint32_t extract(struct unsalt *u, struct us_partition *p) {
     uint32_t n = 0;
     while (n < US_CHUNK && n < p->pending_count) {
@@ -97,6 +114,9 @@ static uint32_t extract(struct unsalt *u, struct us_partition *p) {
             break;
         }
         u->faults[n] = us_extract(&u->extractor, message, &u->in[n], &borrowed);
+        if (u->faults[n] == us_extract_nomem) {
+            break;
+        }
         u->in[n].part = p->part;
         n++;
         if (borrowed) {
@@ -140,12 +160,22 @@ static void demote(struct unsalt *u, struct us_partition *p) {
     p->told = p->told > 0 ? p->told - 1 : 0;
 }
 
+/* Nothing more is read for a while: what is held may make room meanwhile. */
+static void wait_for_memory(struct unsalt *u, const struct us_partition *p, uint64_t now) {
+    us_log(u, 2, "out of memory: %s [%d] waits", p->topic, (int)p->partition);
+    u->retry_at = now + NOMEM_PAUSE;
+}
+
 /* Pushes one chunk. Returns true if the partition may go on. */
 static bool push_chunk(struct unsalt *u, struct us_partition *p, uint64_t now, bool *moved) {
     uint32_t n = extract(u, p);
     size_t n_out = 0;
     int status = UNSALT_CORE_OK;
     bool faulty = false;
+    if (n == 0) {
+        wait_for_memory(u, p, now);
+        return false;
+    }
     for (uint32_t i = 0; i < n; i++) {
         faulty |= u->faults[i] != NULL;
     }
@@ -171,8 +201,7 @@ static bool push_chunk(struct unsalt *u, struct us_partition *p, uint64_t now, b
         demote(u, p);
         return true;
     case UNSALT_CORE_NOMEM:
-        us_log(u, 2, "out of memory: %s [%d] waits", p->topic, (int)p->partition);
-        u->retry_at = now + NOMEM_PAUSE;
+        wait_for_memory(u, p, now);
         return false;
     default: /* blocked: tried again in the next round */
         return false;
@@ -199,7 +228,7 @@ static bool push_pending(struct unsalt *u, struct us_partition *p, uint64_t now)
 
 /* Reads up to a batch into the empty pending array. */
 static uint32_t read_queue(struct unsalt *u, struct us_partition *p) {
-    uint32_t max = p->pending_capacity;
+    uint32_t max = (uint32_t)u->conf->read_batch;
     p->pending_first = 0;
     if (!u->versions.batch_one) {
         ssize_t n = rd_kafka_consume_batch_queue(p->queue, 0, p->pending, max);
@@ -226,7 +255,7 @@ static bool read_partition(struct unsalt *u, struct us_partition *p, uint64_t no
         return moved;
     }
     p->pending_count = read_queue(u, p);
-    if (p->pending_count == p->pending_capacity) {
+    if (p->pending_count == (uint32_t)u->conf->read_batch) {
         atomic_store(&p->ready, true); /* the queue may hold more */
     }
     if (p->pending_count > 0 && !announced) {
@@ -328,29 +357,44 @@ bool us_read_partitions(struct unsalt *u, uint64_t now, bool sweep) {
 
 /* ---- the main queue: rebalances, errors, and data that leaked into it */
 
-/* A record that came through the main queue although its partition has a queue of its own. */
-static void take_stray(struct unsalt *u, rd_kafka_message_t *message) {
-    struct us_partition *p = us_partition_find(u, rd_kafka_topic_name(message->rkt), message->partition);
-    if (!p || !p->assigned) {
-        rd_kafka_message_destroy(message); /* of an assignment that is over */
-        return;
-    }
+/* Room for one more pending message, at its end. */
+static bool pending_room(struct us_partition *p) {
     if (p->pending_first > 0) {
         memmove(p->pending, p->pending + p->pending_first, p->pending_count * sizeof(*p->pending));
         p->pending_first = 0;
     }
     if (p->pending_count < p->pending_capacity) {
-        p->pending[p->pending_count++] = message;
-        return;
+        return true;
     }
-    /* The core refuses this partition's records. Handed out without order rather than lost. */
-    us_malformed(u, message, "it came through the main queue while its partition was blocked");
-    us_ring_put_plain(&u->ring, message);
+    uint32_t capacity = 2 * p->pending_capacity;
+    rd_kafka_message_t **grown = us_realloc_array(&us_mem_default, p->pending, capacity, sizeof(*grown));
+    if (grown) {
+        p->pending = grown;
+        p->pending_capacity = capacity;
+    }
+    return grown != NULL;
+}
+
+/*
+ * A record that came through the main queue although its partition has a queue of its own: librdkafka has made the
+ * partition anew, for instance with its topic. It joins what is pending there.
+ */
+static void take_stray(struct unsalt *u, rd_kafka_message_t *message) {
+    struct us_partition *p = us_partition_find(u, rd_kafka_topic_name(message->rkt), message->partition);
+    if (!p || !p->assigned) {
+        rd_kafka_message_destroy(message); /* of an assignment that is over */
+    } else if (pending_room(p)) {
+        p->pending[p->pending_count++] = message;
+    } else {
+        /* Handed out without order rather than lost. */
+        us_malformed(u, message, "it came through the main queue and there was no memory to let it wait");
+        us_ring_put_plain(&u->ring, message);
+    }
 }
 
 bool us_read_main(struct unsalt *u) {
     bool moved = false;
-    while (!us_ring_full(&u->ring)) {
+    for (uint32_t i = 0; i < US_CHUNK && !us_ring_full(&u->ring); i++) {
         rd_kafka_message_t *message = rd_kafka_consumer_poll(u->rk, 0);
         if (!message) {
             break;

@@ -73,12 +73,23 @@ TEST(horizon, an_answer_nobody_asked_for_is_ignored) {
     struct us_horizon horizon;
     us_horizon_init(&horizon, 100);
     CHECK(!us_horizon_answer(&horizon, 0));
-    CHECK(asked_and_answered(&horizon, 10, 50));
-    CHECK(!us_horizon_answer(&horizon, 50));
+    CHECK(asked_and_answered(&horizon, 10, 100));
+    CHECK(!us_horizon_answer(&horizon, 100));
     CHECK_U64(horizon.reached, 10);
     us_horizon_ask(&horizon, 20);
     CHECK(!us_horizon_answer(&horizon, -1));
-    CHECK(!us_horizon_answer(&horizon, 50)); /* it came after its failure had been reported */
+    CHECK(!us_horizon_answer(&horizon, 100)); /* it came after its failure had been reported */
+    CHECK_U64(horizon.reached, 10);
+}
+
+/* A committed offset above the end of a log that was made anew: reading will begin elsewhere, and has passed nothing. */
+TEST(horizon, an_end_below_the_start_proves_nothing) {
+    struct us_horizon horizon;
+    us_horizon_init(&horizon, 1000);
+    CHECK(!asked_and_answered(&horizon, 10, 50));
+    CHECK_U64(horizon.reached, 0);
+    CHECK(!us_horizon_passed(&horizon, 1));
+    CHECK(us_horizon_passed(&horizon, 50));
     CHECK_U64(horizon.reached, 10);
 }
 

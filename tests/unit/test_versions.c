@@ -5,7 +5,7 @@
 
 TEST(versions, the_floor) {
     struct us_versions v = us_versions(0x020002ff);
-    CHECK(v.resume_only_paused && !v.list_offsets && !v.batch_one);
+    CHECK(!v.batch_one);
 }
 
 TEST(versions, borders) {
@@ -13,17 +13,13 @@ TEST(versions, borders) {
     CHECK(us_versions(0x020200ff).batch_one);
     CHECK(us_versions(0x020d01ff).batch_one); /* confluentinc/librdkafka#4844 */
     CHECK(!us_versions(0x020d02ff).batch_one);
-    CHECK(us_versions(0x020300ff).resume_only_paused); /* confluentinc/librdkafka#4637 */
-    CHECK(!us_versions(0x020400ff).resume_only_paused);
-    CHECK(!us_versions(0x020200ff).list_offsets);
-    CHECK(us_versions(0x020300ff).list_offsets);
 }
 
 TEST(versions, the_newest_and_later) {
     struct us_versions v = us_versions(0x021000ff);
-    CHECK(!v.resume_only_paused && v.list_offsets && !v.batch_one);
+    CHECK(!v.batch_one);
     v = us_versions(0x7f0000ff);
-    CHECK(!v.resume_only_paused && v.list_offsets && !v.batch_one);
+    CHECK(!v.batch_one);
 }
 
 TEST(clock, runs_forward) {
