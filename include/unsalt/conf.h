@@ -57,8 +57,8 @@ UNSALT_EXPORT void unsalt_conf_set_log_cb(unsalt_conf_t *conf, unsalt_log_cb *cb
 
 /**
  * The dead-letter callback, for late=dead-letter: it gets the message for the time of the call; the library
- * destroys it afterwards. `reason` is "late" or "stale". Called on the polling thread; it must not call poll, batch,
- * callback or close.
+ * destroys it afterwards. `reason` is "late" or "stale". Called on the thread that is in the consumer; it
+ * may call what an event callback may (event.h).
  */
 struct rd_kafka_message_s;
 typedef void(unsalt_dead_letter_cb)(void *opaque, const struct rd_kafka_message_s *message, const char *reason);

@@ -5,14 +5,18 @@
  * @file consumer.h
  * @brief The consumer: rd_kafka_consumer_poll() with the order of every session restored.
  *
- * Threads: subscribe, assign, poll, batch, callback, pause, resume, seek, commit and close on one thread at a
- * time; a second thread gets an error (RD_KAFKA_RESP_ERR__CONFLICT), not a race. unsalt_ack(), unsalt_stats(),
- * unsalt_wakeup() and unsalt_handle() from any thread.
+ * Threads: subscribe, unsubscribe, assign, poll, batch, callback, pause, resume, seek, commit, flush_gaps and close on
+ * one thread at a time; a second thread gets an error (RD_KAFKA_RESP_ERR__CONFLICT), not a race. The same error gets
+ * who calls them from a callback. unsalt_message_info() on that thread too, between two calls; nothing checks it.
+ * unsalt_ack(), unsalt_stats(), unsalt_wakeup() and unsalt_handle() from any thread. unsalt_destroy() when no other
+ * thread is in, or will call, any function of the consumer.
  *
  * What the library forces on the rd_kafka_conf_t: enable.auto.offset.store=false, enable.partition.eof=true
  * (the event is hidden unless the application had asked for it), enable.auto.commit=false (if it was true, the
  * library commits the frontier itself at auto.commit.interval.ms and at revoke and close), and
- * auto.offset.reset=earliest unless the application set it.
+ * auto.offset.reset=earliest unless the application set it or any other topic-level property, such as acks or a
+ * default topic configuration (librdkafka doesn't tell them apart): then it stays as it is, by default `largest`.
+ * group.id must be set: subscribe and commits need it.
  */
 #include <librdkafka/rdkafka.h>
 #include <sys/types.h>
@@ -39,7 +43,7 @@ typedef struct unsalt_message_info {
     size_t session_len;
     uint64_t seq;            /**< UNSALT_NO_SEQ if it has none */
     uint64_t epoch;          /**< 0 if it has none */
-    int32_t lane;            /**< -1 unknown */
+    int32_t lane;            /**< as its header, its salt or its lane topic says; -1 unknown */
     uint16_t flags;          /**< UNSALT_F_* */
     int after_gap;           /**< 1: the numbers just below were given up */
     uint64_t waited_ns;      /**< how long it waited for its turn */
@@ -68,24 +72,33 @@ UNSALT_EXPORT rd_kafka_t *unsalt_handle(const unsalt_t *u);
  * borrowed.
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_subscribe(unsalt_t *u, const rd_kafka_topic_partition_list_t *topics);
+/**
+ * As rd_kafka_unsubscribe(). The partitions go at the next polls, as at a revoke: commits, and with ack=manual the wait
+ * for acknowledgements.
+ */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_unsubscribe(unsalt_t *u);
 
 /**
  * As rd_kafka_assign(): the full assignment, NULL to give it up. The list is borrowed. Lane sets must be complete.
- * @returns RD_KAFKA_RESP_ERR__INVALID_ARG if they aren't and colocation=refuse: nothing changed.
+ * @returns RD_KAFKA_RESP_ERR__INVALID_ARG if they aren't and colocation=refuse: nothing changed. __CONFLICT and __STATE
+ * (closed) change nothing either. On any other error the old assignment is gone, and the new one may be there in part:
+ * assign again, or close.
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_assign(unsalt_t *u, const rd_kafka_topic_partition_list_t *partitions);
 
 /**
  * As rd_kafka_pause_partitions() and rd_kafka_resume_partitions(), but nothing that was read is read again; per-
- * partition `err` is set.
+ * partition `err` is set. Records that were read before a pause keep coming as their turn comes, and those of other
+ * lanes of their sessions; those of the paused partition that weren't read are waited for.
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_pause(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions);
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_resume(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions);
 
 /**
  * Goes to another offset of assigned partitions. Held records of them are dropped, their generation ends, their
- * sessions start again as after a restart. Per-partition `err` is set.
+ * sessions start again as after a restart. Records that are ready to be handed out are dropped too if all assigned
+ * partitions of their lane set are in the list; else they are handed out first, so that the set's numbers come in
+ * order, and their acknowledgements have no effect (__STATE). A revoke does the same. Per-partition `err` is set.
  * @param timeout_ms as rd_kafka_seek_partitions().
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partition_list_t *partitions, int timeout_ms);
@@ -94,8 +107,9 @@ UNSALT_EXPORT rd_kafka_resp_err_t unsalt_seek(unsalt_t *u, rd_kafka_topic_partit
  * The drop-in for rd_kafka_consumer_poll(): one message, in order within its session.
  * @param timeout_ms 0 = don't wait, -1 = for ever.
  * @returns a genuine message, destroyed by the application with rd_kafka_message_destroy(); it may carry an error
- *          in `err` as librdkafka's does. NULL on timeout or wake-up, or on an error of the call: then
- *          unsalt_last_error() of this thread says which.
+ *          in `err` as librdkafka's does. An end-of-partition event (if the application asked for them) comes when
+ *          reading got there: it may overtake records of its partition that are held. NULL on timeout or wake-up, or
+ *          on an error of the call: then unsalt_last_error() of this thread says which.
  */
 UNSALT_EXPORT rd_kafka_message_t *unsalt_consumer_poll(unsalt_t *u, int timeout_ms);
 
@@ -121,12 +135,14 @@ UNSALT_EXPORT void unsalt_wakeup(unsalt_t *u);
 
 /**
  * @returns RD_KAFKA_RESP_ERR_NO_ERROR, or why the last poll, batch or callback of this thread failed: __CONFLICT
- * (another thread is in it, or called from a callback), __STATE (closed).
+ * (another thread is in it, or called from a callback), __STATE (closed), __CRIT_SYS_RESOURCE (out of memory: nothing
+ * was handed out, nothing is lost, call again).
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_last_error(void);
 
 /**
- * Tells about a message handed out by the last poll, batch or callback; valid until the next one.
+ * Tells about a message handed out by the last poll, batch or callback; valid until the next one. The message must not
+ * have been destroyed. On the polling thread only.
  * @returns 0; -1 if it wasn't handed out by the last call (or carries an error), or info->size is 0.
  */
 UNSALT_EXPORT int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message,
@@ -140,13 +156,17 @@ UNSALT_EXPORT int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_ack(unsalt_t *u, unsalt_token_t token);
 
 /**
- * Commits the frontier of every partition that moved.
+ * Commits the frontier of every partition that moved. With ack=auto that doesn't include what the last call handed
+ * out: that counts as processed at the next poll, batch, callback or close (and close commits it).
  * @param async 0: waits for the broker. Else the application's offset_commit_cb, if any, gets the result.
  * @returns as rd_kafka_commit(); NO_ERROR when nothing moved.
  */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_commit(unsalt_t *u, int async);
 
-/** Gives up every open gap now (reason `flush`): what is held comes by the next polls. */
+/**
+ * Gives up every open gap now (reason `flush`): what is held comes by the next polls. Thread rule as poll; raises the
+ * events of the gaps before it returns.
+ */
 UNSALT_EXPORT rd_kafka_resp_err_t unsalt_flush_gaps(unsalt_t *u);
 
 /**
@@ -161,6 +181,7 @@ UNSALT_EXPORT rd_kafka_resp_err_t unsalt_consumer_close(unsalt_t *u);
 /**
  * Closes if that wasn't done, and frees. Every message must have been destroyed before: librdkafka waits for
  * ever for one that wasn't; a watchdog reports that (event DESTROY_BLOCKED and a log line, every 5 s). NULL is allowed.
+ * One thread, when no other uses the consumer any more; not from a callback.
  */
 UNSALT_EXPORT void unsalt_destroy(unsalt_t *u);
 

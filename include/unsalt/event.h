@@ -56,8 +56,8 @@ typedef struct unsalt_event {
 } unsalt_event_t;
 
 /**
- * Called on the thread that is in poll, batch, callback or close; DESTROY_BLOCKED on a thread of the library while
- * destroy waits. It may call unsalt_ack(), unsalt_stats() and
+ * Called on the thread that is in poll, batch, callback, assign, seek, commit, flush_gaps, close or destroy;
+ * DESTROY_BLOCKED on a thread of the library while destroy waits. It may call unsalt_ack(), unsalt_stats() and
  * unsalt_wakeup(), no other function of that handle.
  */
 typedef void(unsalt_event_cb)(void *opaque, const unsalt_event_t *event);

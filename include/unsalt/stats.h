@@ -28,7 +28,7 @@ typedef struct unsalt_stats {
     uint64_t malformed;
     uint64_t unacked;                  /**< handed out, not acknowledged */
     uint64_t partitions;
-    uint64_t generations;              /**< assignments so far */
+    uint64_t generations;              /**< partitions opened so far: by an assignment or a seek, each counts */
     uint64_t commits, commit_failures;
     uint64_t offset_jumps;             /**< offsets passed over between two records of a partition */
     uint64_t clock_regressions;

@@ -272,8 +272,9 @@ static int arrived(struct unsalt_core *core, struct us_part *part, const unsalt_
 }
 
 /*
- * S is configured, and the record doesn't say what its lanes apply to: S holds for every number. But a record that stands
- * in another lane's partition is of a session that isn't spread like that, so nothing is known of its lanes.
+ * S is configured, and the record doesn't say what its lanes apply to: S holds for every number. But a record that
+ * stands in another lane's partition is of a session that isn't spread like that, so nothing is known of its
+ * lanes.
  */
 static void assume_lanes(const struct unsalt_core *core, const struct us_part *part, unsalt_core_in_t *in) {
     uint16_t lane = (uint16_t)(in->seq % core->params.lanes);

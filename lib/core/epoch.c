@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 /*
- * Runs kept beside the current one: as many restarts as a fast lane may be ahead of a slow one. Beyond, the next one takes
- * over without more evidence.
+ * Runs kept beside the current one: as many restarts as a fast lane may be ahead of a slow one. Beyond, the next
+ * one takes over without more evidence.
  */
 #define LATER_MAX 1024
 

@@ -17,7 +17,6 @@ struct us_horizon {
     uint64_t reached;       /* the horizon; 0 = none yet */
     uint64_t asked;         /* time of the newest question sent, 0 = none */
     bool in_flight;         /* it is not answered yet */
-    uint64_t last_progress; /* for `stalled`: the caller's clock at the last record, event or move */
     int64_t passed;         /* everything below this offset was read; -1 = unknown */
     bool confirmed;         /* by a record or an event; until then `passed` is where reading was said to begin */
     struct { uint64_t asked; int64_t end; } pending[US_HORIZON_PENDING]; /* answered, not reached; ascending */

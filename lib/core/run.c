@@ -52,8 +52,8 @@ static inline struct us_part *plain(const struct stretch *stretch, const unsalt_
     struct us_part *part = &stretch->parts[in->part];
     bool same = part->set == stretch->set && in->offset > part->last_offset && in->offset != INT64_MAX &&
                 in->offset >= part->frontier.next_offset && in->epoch == stretch->epoch &&
-                in->seq != UNSALT_NO_SEQ && (in->since != UNSALT_NO_SEQ || !stretch->says_lanes) && in->session_len == stretch->id_len &&
-                same_id(stretch->id, in->session, stretch->id_len);
+                in->seq != UNSALT_NO_SEQ && (in->since != UNSALT_NO_SEQ || !stretch->says_lanes) &&
+                in->session_len == stretch->id_len && same_id(stretch->id, in->session, stretch->id_len);
     return same ? part : NULL;
 }
 

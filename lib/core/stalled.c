@@ -32,7 +32,8 @@ void us_stall_progress(struct unsalt_core *core, struct us_part *part) {
 }
 
 static bool can_stall(const struct unsalt_core *core, const struct us_part *part) {
-    return us_part_owed(part) && !part->paused && !part->refused && !part->stalled && core->params.gap_stall_max_ns != UNSALT_NEVER;
+    bool read = !part->paused && !part->refused;
+    return us_part_owed(part) && read && !part->stalled && core->params.gap_stall_max_ns != UNSALT_NEVER;
 }
 
 /* How long a gap may wait for partitions beyond its due time; UNSALT_NEVER: for ever. */

@@ -116,6 +116,7 @@ static bool make_handle(struct unsalt *u, rd_kafka_conf_t *rk_conf, char *errstr
     rd_kafka_queue_cb_event_enable(u->main_queue, us_main_queue_event, u);
     u->sweep_ns = sweep_interval(&u->before);
     u->commit_at = UNSALT_NEVER;
+    us_start_warn(u);
     return true;
 }
 

@@ -76,6 +76,7 @@ struct us_partition {
     int64_t back_to;          /* the log went back to this offset; -1 = it didn't */
     uint64_t turn;            /* number of its last batch; 0 = none yet */
     uint32_t question_failures; /* in a row */
+    bool question_single;       /* the last question got no answer: the next is not asked together with others */
     uint64_t answer_at;         /* when the failure of a question is told to the core; UNSALT_NEVER = none */
     uint64_t complain_at;       /* no event HORIZON_FAILED before */
 };
@@ -124,7 +125,8 @@ struct us_question {
     int64_t end; /* the answer; -1 failed */
     rd_kafka_resp_err_t err;
     bool single; /* it failed before: not to be asked together with others */
-    bool passed; /* others that failed took the time: it wasn't asked by itself */
+    bool passed; /* it wasn't asked by itself: another one of its leader failed, or others took the time */
+    int32_t leader; /* -1 unknown */
 };
 struct us_asker {
     rd_kafka_conf_t *conf; /* owned until the handle is made */
@@ -332,6 +334,8 @@ uint32_t us_colocation_set_size(const struct unsalt *u, const struct us_partitio
 
 /* ---- consumer_start.c */
 
+/* Says at birth what auto.offset.reset=latest means, since nobody may have meant it. */
+void us_start_warn(struct unsalt *u);
 /*
  * Finds the start position of each partition of the list: its own offset, else the committed one, else the end that
  * auto.offset.reset names. Known ones replace the offsets of the list and are noted as start; log_start and committed

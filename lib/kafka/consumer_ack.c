@@ -163,7 +163,7 @@ void us_acks_hand(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
     struct us_acks *acks = &u->acks;
     pthread_mutex_lock(&acks->lock);
     for (uint32_t i = 0; i < n; i++) {
-        if (out[i].part == US_NO_PART) {
+        if (out[i].part == US_NO_PART || out[i].reserved == US_ORPHAN) {
             continue;
         }
         const rd_kafka_message_t *message = out[i].msg;

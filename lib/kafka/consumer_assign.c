@@ -49,6 +49,7 @@ static rd_kafka_resp_err_t open_one(struct unsalt *u, struct us_partition *p) {
     }
     p->last_read = p->last_time = p->back_to = -1;
     p->question_failures = 0;
+    p->question_single = false;
     p->answer_at = UNSALT_NEVER;
     p->assigned = true;
     p->revoking = p->paused = false;
@@ -241,6 +242,9 @@ void us_assign_reopen(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
     for (int i = 0; i < list->cnt; i++) {
         rd_kafka_topic_partition_t *one = &list->elems[i];
         struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        if (p->assigned) {
+            continue; /* it stands in the list twice */
+        }
         rd_kafka_resp_err_t err = reopen_one(u, p, one->offset >= 0 ? one->offset : -1);
         one->err = one->err ? one->err : err;
     }

@@ -48,6 +48,19 @@ static size_t missing_of(const struct us_owned *owned, size_t n, const struct rd
     return us_layout_missing(US_LAYOUT_HASH, NULL, topic->partition_cnt, mine, count, missing, NAMED);
 }
 
+/* Remembers how many partitions a topic has: so many its lane set must have before its sessions are released. */
+static void note_live(struct unsalt *u, const struct us_owned *owned, size_t n, const char *topic, uint32_t live) {
+    for (size_t i = 0; i < n; i++) {
+        struct us_partition *p = NULL;
+        if (!topic || strcmp(owned[i].topic, topic) == 0) {
+            p = us_partition_find(u, owned[i].topic, owned[i].partition);
+        }
+        if (p) {
+            p->live = live;
+        }
+    }
+}
+
 /*
  * N is not configured: what the cluster says now is good enough to see that a group has spread the partitions of a
  * topic over several members. It moves nothing.
@@ -61,8 +74,14 @@ static size_t missing_now(struct unsalt *u, const struct us_owned *owned, size_t
         return 0;
     }
     struct us_owned *mine = us_calloc(&us_mem_default, n, sizeof(*mine));
-    for (int i = 0; mine && i < metadata->topic_cnt && count == 0; i++) {
-        count = missing_of(owned, n, &metadata->topics[i], mine, missing);
+    for (int i = 0; mine && i < metadata->topic_cnt; i++) {
+        const struct rd_kafka_metadata_topic *topic = &metadata->topics[i];
+        if (!topic->err) {
+            note_live(u, owned, n, topic->topic, (uint32_t)topic->partition_cnt);
+        }
+        if (count == 0) {
+            count = missing_of(owned, n, topic, mine, missing);
+        }
     }
     us_free(&us_mem_default, mine);
     rd_kafka_metadata_destroy(metadata);
@@ -77,6 +96,8 @@ size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_
                                   owned, n, missing, NAMED);
     } else if (group) {
         count = missing_now(u, owned, n, missing);
+    } else {
+        note_live(u, owned, n, NULL, 0);
     }
     if (count > 0) {
         tell(u, missing, count, incremental);
@@ -84,8 +105,21 @@ size_t us_colocation_check(struct unsalt *u, const struct us_owned *owned, size_
     return count;
 }
 
-uint32_t us_colocation_set_size(const struct unsalt *u) {
-    int64_t size = u->conf->layout == US_LAYOUT_TOPICS ? u->lanes.topics.count : u->conf->partitions;
+/* With names given, a topic that is not among them is a lane set of its own. */
+static bool is_lane_topic(const struct us_lane_topics *topics, const char *topic) {
+    for (uint16_t k = 0; topics->names && k < topics->count; k++) {
+        if (strcmp(topics->names[k], topic) == 0) {
+            return true;
+        }
+    }
+    return !topics->names;
+}
+
+uint32_t us_colocation_set_size(const struct unsalt *u, const struct us_partition *p) {
+    int64_t size = u->conf->partitions ? u->conf->partitions : p->live;
+    if (u->conf->layout == US_LAYOUT_TOPICS) {
+        size = is_lane_topic(&u->lanes.topics, p->topic) ? u->lanes.topics.count : 1;
+    }
     if (u->conf->colocation == US_COLOCATION_REPORT) {
         return 0;
     }

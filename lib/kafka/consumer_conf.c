@@ -88,6 +88,7 @@ void us_conf_restore(rd_kafka_conf_t *rk_conf, const struct us_before *before) {
     set(rk_conf, "enable.auto.offset.store", before->store, ignored, sizeof(ignored));
     set(rk_conf, "enable.auto.commit", before->commit, ignored, sizeof(ignored));
     if (!before->reset_set) {
-        set(rk_conf, "auto.offset.reset", "largest", ignored, sizeof(ignored));
+        /* There were no topic-level properties; a value put back would look like the application's at a retry. */
+        rd_kafka_conf_set_default_topic_conf(rk_conf, NULL);
     }
 }

@@ -3,7 +3,8 @@
  * Asking leaders for the ends of their logs, off the reading thread, through a handle with read_uncommitted: a horizon
  * needs the high watermark, not the last stable offset. All open questions go out together, one request per leader
  * (rd_kafka_offsets_for_times() with the protocol's logical time -1); if that fails as a whole, one by one, so that a
- * dead leader doesn't hide the others; a partition that failed is asked by itself until it answers.
+ * dead leader doesn't hide the others; a partition that failed is asked by itself until it answers. Where one fails,
+ * the others of its leader are put off, so a turn is short whatever a dead leader has.
  */
 #include <base/mem.h>
 #include <kafka/consumer.h>
@@ -12,6 +13,8 @@
 
 #define TOGETHER_MS 1000
 #define SINGLE_MS 500
+#define LEADERS_MS 500
+#define SINGLE_FAILURES 2 /* single questions that may fail in one turn: others wait for their answers */
 #define BACKOFF_FIRST (100 * US_MS)
 #define BACKOFF_MAX (2000 * US_MS)
 #define COMPLAIN_EVERY (10000 * US_MS)
@@ -67,10 +70,15 @@ static rd_kafka_t *make_handle(struct unsalt *u) {
 
 /* ---- the helper's thread */
 
+/* Not by rd_kafka_query_watermark_offsets(): with a leader that is known and dead it waits past its time. */
 static void ask_single(rd_kafka_t *handle, struct us_question *q) {
-    int64_t low = 0, high = -1;
-    q->err = rd_kafka_query_watermark_offsets(handle, q->topic, q->partition, &low, &high, SINGLE_MS);
-    q->end = q->err ? -1 : high;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *answer = rd_kafka_topic_partition_list_add(list, q->topic, q->partition);
+    answer->offset = RD_KAFKA_OFFSET_END;
+    q->err = rd_kafka_offsets_for_times(handle, list, SINGLE_MS);
+    q->err = q->err ? q->err : answer->err;
+    q->end = q->err || answer->offset < 0 ? -1 : answer->offset;
+    rd_kafka_topic_partition_list_destroy(list);
 }
 
 static bool ask_together(rd_kafka_t *handle, struct us_question *questions, uint32_t n) {
@@ -120,6 +128,73 @@ static bool answer(struct unsalt *u, const struct us_question *questions, uint32
     return go_on;
 }
 
+static int32_t leader_in(const struct rd_kafka_metadata *metadata, const struct us_question *q) {
+    for (int i = 0; i < metadata->topic_cnt; i++) {
+        const struct rd_kafka_metadata_topic *topic = &metadata->topics[i];
+        for (int k = 0; strcmp(topic->topic, q->topic) == 0 && k < topic->partition_cnt; k++) {
+            if (topic->partitions[k].id == q->partition) {
+                return topic->partitions[k].leader;
+            }
+        }
+    }
+    return -1;
+}
+
+/* Asked of the application's handle, which knows the topics. */
+static void find_leaders(struct unsalt *u, struct us_question *questions, uint32_t n) {
+    const struct rd_kafka_metadata *metadata;
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        questions[i].leader = -1;
+        open += questions[i].end < 0;
+    }
+    if (open < 2 || rd_kafka_metadata(u->rk, 0, NULL, &metadata, LEADERS_MS)) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        questions[i].leader = leader_in(metadata, &questions[i]);
+    }
+    rd_kafka_metadata_destroy(metadata);
+}
+
+/* Whether a question must be put off, given the leaders of those that failed in this turn. */
+static bool is_put_off(const struct us_question *q, const int32_t *failed, uint32_t failures) {
+    for (uint32_t i = 0; i < failures; i++) {
+        if (failed[i] >= 0 && failed[i] == q->leader) {
+            return true;
+        }
+    }
+    return failures == SINGLE_FAILURES;
+}
+
+/*
+ * What is open one by one, and all answers. Those that are put off come again soon, without the ones that failed, whose
+ * pauses grow: so neither does one bad partition hide the others of its leader.
+ */
+static void ask_singly(struct unsalt *u, struct us_question *questions, uint32_t n) {
+    bool go_on = true;
+    uint32_t told = 0, failures = 0;
+    int32_t failed[SINGLE_FAILURES];
+    find_leaders(u, questions, n);
+    for (uint32_t i = 0; i < n && go_on; i++) {
+        struct us_question *q = &questions[i];
+        if (q->end >= 0 || !u->asker.handle) {
+            continue;
+        }
+        if (is_put_off(q, failed, failures)) {
+            q->passed = true;
+            continue;
+        }
+        go_on = answer(u, questions + told, i - told); /* the others needn't wait for this one */
+        told = i;
+        ask_single(u->asker.handle, q);
+        if (q->end < 0) {
+            failed[failures++] = q->leader;
+        }
+    }
+    answer(u, questions + told, n - told);
+}
+
 static void *asker_main(void *opaque) {
     struct unsalt *u = opaque;
     struct us_question mine[CAPACITY_STEP];
@@ -136,16 +211,7 @@ static void *asker_main(void *opaque) {
             rd_kafka_poll(u->asker.handle, 0); /* token refreshes */
             ask_together(u->asker.handle, mine, n);
         }
-        bool go_on = true;
-        uint32_t told = 0;
-        for (uint32_t i = 0; i < n && go_on; i++) {
-            if (mine[i].end < 0 && u->asker.handle) {
-                go_on = answer(u, mine + told, i - told); /* the others needn't wait for this one */
-                told = i;
-                ask_single(u->asker.handle, &mine[i]);
-            }
-        }
-        answer(u, mine + told, n - told);
+        ask_singly(u, mine, n);
     }
     return NULL;
 }
@@ -213,11 +279,16 @@ static bool start(struct unsalt *u) {
 }
 
 /* The failure reaches the core after a pause that doubles, since the core asks again at once. */
-static void failed(struct unsalt *u, struct us_partition *p, rd_kafka_resp_err_t err, uint64_t now) {
+static void ask_later(struct unsalt *u, struct us_partition *p, uint64_t now) {
     uint64_t pause = BACKOFF_FIRST << (p->question_failures < 5 ? p->question_failures : 5);
-    p->question_failures++;
     p->answer_at = now + (pause < BACKOFF_MAX ? pause : BACKOFF_MAX);
+    p->question_single = true;
     u->own.question_failures++;
+}
+
+static void failed(struct unsalt *u, struct us_partition *p, rd_kafka_resp_err_t err, uint64_t now) {
+    ask_later(u, p, now);
+    p->question_failures++;
     if (now >= p->complain_at) {
         char text[512];
         unsalt_event_t event;
@@ -246,7 +317,7 @@ static uint32_t ask(struct unsalt *u, const uint32_t *parts, uint32_t n) {
             const struct us_partition *p = us_partition_of(u, parts[done]);
             asker->asked[asker->asked_count++] = (struct us_question){
                 .topic = p->topic, .partition = p->partition, .part = p->part, .generation = p->generation,
-                .single = p->question_failures > 0};
+                .single = p->question_single};
         }
         asker->under_way += n;
         pthread_cond_signal(&asker->wake);
@@ -255,11 +326,25 @@ static uint32_t ask(struct unsalt *u, const uint32_t *parts, uint32_t n) {
     return done;
 }
 
+/* Keeps those that are open here; one that could not be closed in the core for want of memory has no answer. */
+static uint32_t open_ones(struct unsalt *u, uint32_t *parts, uint32_t n, uint64_t now) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (us_partition_of(u, parts[i])) {
+            parts[kept++] = parts[i];
+        } else {
+            unsalt_core_answer(u->core, parts[i], unsalt_core_generation(u->core, parts[i]), -1, now);
+        }
+    }
+    return kept;
+}
+
 void us_questions(struct unsalt *u, uint64_t now) {
     uint32_t parts[CAPACITY_STEP];
     uint32_t n;
     do {
         n = (uint32_t)unsalt_core_questions(u->core, now, parts, CAPACITY_STEP);
+        n = open_ones(u, parts, n, now);
         uint32_t asked = n > 0 ? ask(u, parts, n) : 0;
         for (uint32_t i = asked; i < n; i++) {
             failed(u, us_partition_of(u, parts[i]), RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, now);
@@ -289,11 +374,16 @@ void us_answers(struct unsalt *u, uint64_t now) {
             if (!p || p->generation != q->generation) {
                 continue;
             }
+            if (q->passed) {
+                ask_later(u, p, now);
+                continue;
+            }
             if (q->end < 0) {
                 failed(u, p, q->err, now);
                 continue;
             }
             p->question_failures = 0;
+            p->question_single = false;
             unsalt_core_answer(u->core, q->part, q->generation, q->end, now);
         }
     } while (n == CAPACITY_STEP);

@@ -47,6 +47,11 @@ static bool add_session(struct unsalt *u, const rd_kafka_message_t *message, uns
     info->session = borrowed ? keep(u, in.session, in.session_len) : in.session;
     info->session_len = in.session_len;
     info->epoch = in.epoch;
+    if (in.lanes > 0) {
+        info->lane = in.lane;
+    } else if (u->conf->layout == US_LAYOUT_TOPICS) {
+        info->lane = us_topic_lane(&u->lanes.topics, rd_kafka_topic_name(message->rkt)).lane;
+    }
     return info->session != NULL;
 }
 
@@ -63,7 +68,6 @@ int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message, un
     }
     if (full.state != UNSALT_STATE_UNSEQUENCED) {
         full.seq = out->seq;
-        full.lane = out->lane;
     }
     full.after_gap = (out->flags & UNSALT_OUT_AFTER_GAP) != 0;
     full.waited_ns = out->waited_ns;

@@ -72,19 +72,26 @@ static void finish(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
     rd_kafka_topic_partition_list_destroy(mine);
 }
 
-/* Nothing more of these is handed out; returns how many of their records the application still holds. */
+/*
+ * Nothing more of these is read, and nothing at all is handed out while the revoke waits; returns how many of their
+ * records the application still holds.
+ */
 static uint32_t stop(struct unsalt *u, const rd_kafka_topic_partition_list_t *list) {
     uint32_t outstanding = 0;
     us_acks_apply(u);
+    us_leave_begin(u, list);
     for (int i = 0; i < list->cnt; i++) {
         struct us_partition *p = us_partition_find(u, list->elems[i].topic, list->elems[i].partition);
         if (p && p->assigned) {
             p->revoking = true;
             us_pending_drop(p);
-            us_ring_revoke(&u->ring, p->part, p->generation);
+            if (us_leave_whole(u, p)) {
+                us_ring_revoke(&u->ring, p->part, p->generation, p->set);
+            }
             outstanding += us_acks_outstanding(&u->acks, p->part);
         }
     }
+    us_leave_end(u);
     return outstanding;
 }
 

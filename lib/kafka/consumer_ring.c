@@ -51,6 +51,7 @@ uint32_t us_ring_take(struct us_ring *ring, unsalt_core_out_t *out, uint32_t max
         out[i] = *slot(ring, i);
         if (out[i].part != US_NO_PART) {
             ring->ready[out[i].state]--;
+            ring->orphans -= out[i].reserved == US_ORPHAN;
         }
     }
     ring->first = (ring->first + n) & (ring->capacity - 1);
@@ -63,14 +64,31 @@ static void drop(struct us_ring *ring, const unsalt_core_out_t *out) {
     if (out->part != US_NO_PART) {
         ring->ready[out->state]--;
         ring->revoked[out->state]++;
+        ring->orphans -= out->reserved == US_ORPHAN;
     }
 }
 
-void us_ring_revoke(struct us_ring *ring, uint32_t part, uint32_t generation) {
+static bool is_of(const unsalt_core_out_t *out, uint32_t part, uint32_t generation) {
+    return out->part == part && out->generation == generation && out->reserved != US_ORPHAN;
+}
+
+void us_ring_orphan(struct us_ring *ring, uint32_t part, uint32_t generation, uint32_t set) {
+    for (uint32_t i = 0; i < ring->count; i++) {
+        unsalt_core_out_t *out = slot(ring, i);
+        if (is_of(out, part, generation)) {
+            out->reserved = US_ORPHAN;
+            out->ticket = set;
+            ring->orphans++;
+        }
+    }
+}
+
+void us_ring_revoke(struct us_ring *ring, uint32_t part, uint32_t generation, uint32_t set) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < ring->count; i++) {
         unsalt_core_out_t *out = slot(ring, i);
-        if (out->part == part && out->generation == generation) {
+        bool orphan = out->part != US_NO_PART && out->reserved == US_ORPHAN && out->ticket == set;
+        if (orphan || is_of(out, part, generation)) {
             drop(ring, out);
         } else {
             *slot(ring, kept++) = *out;

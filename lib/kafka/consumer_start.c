@@ -36,6 +36,17 @@ static int64_t reset_offset(const struct unsalt *u) {
     return RD_KAFKA_OFFSET_INVALID;
 }
 
+/*
+ * librdkafka doesn't tell a `latest` that the application has set from its own default, which any topic-level property
+ * brings along. It is obeyed, but not in silence: records that stand in a partition without a commit are passed over.
+ */
+void us_start_warn(struct unsalt *u) {
+    if (u->before.reset_set && reset_offset(u) == RD_KAFKA_OFFSET_END) {
+        us_log(u, 4, "auto.offset.reset is latest (set, or librdkafka's default beside another topic-level property): "
+                     "what stands in partitions without a commit is not read; set it to earliest if it should be");
+    }
+}
+
 /* Replaces stored positions by committed ones, or by what auto.offset.reset says. Unknown ones stay. */
 static void resolve_stored(struct unsalt *u, rd_kafka_topic_partition_list_t *list, uint64_t until) {
     rd_kafka_topic_partition_list_t *ask = rd_kafka_topic_partition_list_new(list->cnt);
@@ -82,22 +93,29 @@ static void query_together(struct unsalt *u, rd_kafka_topic_partition_list_t *as
     rd_kafka_topic_partition_list_destroy(open);
 }
 
+/* Not by rd_kafka_query_watermark_offsets(): with a leader that is known and dead it waits past its time. */
+static bool query_one(struct unsalt *u, rd_kafka_topic_partition_t *one, int64_t which, int wait_ms) {
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *answer = rd_kafka_topic_partition_list_add(list, one->topic, one->partition);
+    answer->offset = which;
+    bool done = !rd_kafka_offsets_for_times(u->rk, list, wait_ms) && !answer->err && answer->offset >= 0;
+    if (done) {
+        one->offset = answer->offset;
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return done;
+}
+
 /* Asks for what is still open one by one. Returns how many stay open. */
 static int query_singly(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, int64_t which, uint64_t until) {
     int left = 0;
     for (int i = 0; i < ask->cnt; i++) {
         rd_kafka_topic_partition_t *one = &ask->elems[i];
-        int64_t low, high;
         if (one->offset != which) {
             continue;
         }
         int wait = rest_ms(until) < ONE_WAIT_MS ? rest_ms(until) : ONE_WAIT_MS;
-        if (us_clock_now() < until &&
-            !rd_kafka_query_watermark_offsets(u->rk, one->topic, one->partition, &low, &high, wait)) {
-            one->offset = which == RD_KAFKA_OFFSET_BEGINNING ? low : high;
-        } else {
-            left++;
-        }
+        left += us_clock_now() >= until || !query_one(u, one, which, wait);
     }
     return left;
 }

@@ -41,22 +41,25 @@ static uint64_t get(const _Atomic uint64_t *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+void us_stats_acked(struct unsalt *u) {
+    add(&u->tally.acked, 1);
+}
+
 void us_stats_handed(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (out[i].part == US_NO_PART) {
             continue;
         }
         add(&u->tally.handed[out[i].state], 1);
+        if (out[i].reserved == US_ORPHAN) {
+            us_stats_acked(u); /* nothing waits for its acknowledgement */
+        }
         if (out[i].state == UNSALT_STATE_RELEASED) {
             add(&u->tally.wait_count[bucket(out[i].waited_ns)], 1);
             add(&u->tally.wait_sum_ns, out[i].waited_ns);
         }
     }
     atomic_store_explicit(&u->tally.polls, u->own.polls, memory_order_relaxed);
-}
-
-void us_stats_acked(struct unsalt *u) {
-    add(&u->tally.acked, 1);
 }
 
 /* The lock is held, so the statistics and the tally belong together. */
@@ -99,6 +102,7 @@ static void add_ledger(const struct unsalt *u, const unsalt_core_counters_t *cor
         sum += stats->state[i];
     }
     stats->conserved = sum == core->received && unsalt_core_conserved(u->core);
+    ready -= u->ring.orphans; /* their generation is over: the core has no more to do with them */
     stats->unacked = core->unacked > ready ? core->unacked - ready : 0;
 }
 

@@ -15,8 +15,11 @@ enum place {
     IN_UNSALT_HEADER,
     IN_PLAIN_HEADER,
     IN_PAYLOAD,
-    FAULTY /* there is a sign of one, but unusable: the text says why */
+    UNREAD, /* out of memory */
+    FAULTY  /* there is a sign of one, but unusable: the text says why */
 };
+
+const char us_extract_nomem[] = "out of memory";
 
 bool us_extractor_init(struct us_extractor *x, const struct unsalt_conf *conf, char *errstr, size_t size) {
     struct us_conf_lanes lanes;
@@ -164,26 +167,53 @@ static enum place read_payload(const struct us_extractor *x, const rd_kafka_mess
     }
     if (fault == US_JSON_OK)
         fault = found->seq_fault;
+    if (fault == US_JSON_NOMEM)
+        return UNREAD;
     *text = message->payload ? us_json_fault_text(fault) : "a record without a payload has no JSON field";
     return !expected && (fault == US_JSON_SYNTAX || fault == US_JSON_MISSING) ? NOWHERE : FAULTY;
+}
+
+static struct us_salted_key split_key(const struct us_extractor *x, const rd_kafka_message_t *message, bool has_header,
+                                      bool trust, const unsalt_core_in_t *in) {
+    struct us_salt_evidence evidence = {
+        .trust = trust,
+        .has_header = has_header,
+        .lane = in->lane,
+        .lanes = has_header ? in->lanes : x->lanes,
+        .seq = in->seq,
+    };
+    return us_salt_split(&x->pattern, message->key, message->key_len, &evidence);
+}
+
+/*
+ * The lane of a record without an `unsalt` header whose session was found. One salted session doesn't say that all
+ * are: a raw key may be that of an unsalted session, which stands in one partition whatever S is.
+ */
+static void lane_by_salt(const struct us_extractor *x, const rd_kafka_message_t *message, unsalt_core_in_t *in) {
+    bool salted = x->lanes == 1;
+    if (x->lanes == 0 || x->conf->layout != US_LAYOUT_HASH)
+        return;
+    if (!salted && message->key) {
+        struct us_salted_key key = split_key(x, message, false, false, in);
+        salted = key.salt >= 0 && key.session_len == in->session_len &&
+                 memcmp(message->key, in->session, in->session_len) == 0;
+    }
+    in->since = 0;
+    if (salted) {
+        in->lanes = x->lanes;
+        in->lane = (uint16_t)(in->seq % x->lanes);
+    }
 }
 
 /* Fills the session from the record key. Returns NULL or what is wrong with it. */
 static const char *session_of_key(const struct us_extractor *x, const rd_kafka_message_t *message, bool has_header,
                                   unsalt_core_in_t *in) {
-    struct us_salt_evidence evidence = {
-        .trust = x->conf->salt_trust,
-        .has_header = has_header,
-        .lane = in->lane,
-        .lanes = in->lanes,
-        .seq = in->seq,
-    };
     if (!message->key)
         return "a record with a sequence, but without a key";
     in->session = message->key;
     in->session_len = message->key_len < UINT32_MAX ? (uint32_t)message->key_len : UINT32_MAX;
-    if (x->conf->layout == US_LAYOUT_HASH || evidence.trust)
-        in->session_len = (uint32_t)us_salt_split(&x->pattern, message->key, in->session_len, &evidence).session_len;
+    if (x->conf->layout == US_LAYOUT_HASH || x->conf->salt_trust)
+        in->session_len = (uint32_t)split_key(x, message, has_header, x->conf->salt_trust, in).session_len;
     return NULL;
 }
 
@@ -199,8 +229,14 @@ static void session_of_json(const rd_kafka_message_t *message, const struct us_j
 static const char *find_session(const struct us_extractor *x, const rd_kafka_message_t *message, enum place place,
                                 struct us_json_found *found, unsalt_core_in_t *in, bool *session_borrowed) {
     bool looked = place == IN_PAYLOAD;
-    if (!looked && !message->key && x->json && message->payload)
-        looked = us_json_read(x->json, message->payload, message->len, found) == US_JSON_OK;
+    if (!looked && !message->key && x->json && message->payload) {
+        enum us_json_fault fault = us_json_read(x->json, message->payload, message->len, found);
+        if (fault == US_JSON_NOMEM)
+            return us_extract_nomem;
+        looked = fault == US_JSON_OK;
+    }
+    if (looked && !found->has_session && found->session_fault == US_JSON_NOMEM)
+        return us_extract_nomem;
     if (looked && found->has_session)
         session_of_json(message, found, in, session_borrowed);
     else if (looked && found->session_fault != US_JSON_MISSING && found->session_fault != US_JSON_OK)
@@ -230,12 +266,10 @@ const char *us_extract(struct us_extractor *x, const rd_kafka_message_t *message
     enum place place = read_headers(x, message, in, &text);
     if (place == NOWHERE)
         place = read_payload(x, message, &found, in, &text);
+    if (place == UNREAD)
+        return unsequenced(in, us_extract_nomem);
     if (place == NOWHERE || place == FAULTY)
         return unsequenced(in, place == FAULTY ? text : NULL);
-    if (place != IN_UNSALT_HEADER && x->lanes) {
-        in->lanes = x->lanes;
-        in->lane = (uint16_t)(in->seq % x->lanes);
-    }
     if (in->flags & UNSALT_F_HEARTBEAT) {
         in->kind = UNSALT_KIND_CONTROL;
         return NULL;
@@ -247,6 +281,8 @@ const char *us_extract(struct us_extractor *x, const rd_kafka_message_t *message
         text = "the session id is longer than session.id.max";
     if (text)
         return unsequenced(in, text);
+    if (place != IN_UNSALT_HEADER)
+        lane_by_salt(x, message, in);
     in->kind = in->flags & UNSALT_F_MARKER ? UNSALT_KIND_CONTROL : UNSALT_KIND_SEQUENCED;
     return NULL;
 }

@@ -12,7 +12,7 @@ struct us_extractor {
     const struct unsalt_conf *conf; /* borrowed */
     struct us_salt_pattern pattern;
     struct us_json *json;           /* owned; NULL if no source needs it */
-    uint16_t lanes;                 /* S of records that don't say theirs; 0 = unknown */
+    uint16_t lanes;                 /* S of the configuration; 0 = unknown */
     bool keep_headers;              /* the application has the message: leave its parsed headers alone */
 };
 
@@ -29,10 +29,17 @@ void us_extractor_destroy(struct us_extractor *x);
  * whose sequence is in a header: the key without its salt; without a key, the JSON field. In layout `topics` keys
  * carry no salt unless salt.trust says so: the lane is the topic.
  *
- * Returns NULL, or the text of what is wrong with a record that should have a sequence (kind is UNSEQUENCED then,
+ * Lanes are those of the header. A record without one, with a configured S: in layout `hash` `lanes` is S and `since`
+ * 0 if its key is the session with the salt seq mod S, or if S is 1; else the session may be unsalted: `lanes` and
+ * `since` are 0, and S must not be assumed. In layout `topics` `lanes` is 0 and `since` UNSALT_NO_SEQ: the lane is that
+ * of the partition.
+ *
+ * Returns us_extract_nomem when out of memory: the record wasn't looked through and should be tried again. Otherwise
+ * returns NULL, or the text of what is wrong with a record that should have a sequence (kind is UNSEQUENCED then,
  * and the caller raises MALFORMED). With seq.source=json every record should have one; with the others a record
  * without any sign of a sequence is UNSEQUENCED without a fault. One thread at a time.
  */
+extern const char us_extract_nomem[];
 const char *us_extract(struct us_extractor *x, const rd_kafka_message_t *message, unsalt_core_in_t *in,
                        bool *session_borrowed);
 

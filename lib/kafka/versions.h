@@ -8,17 +8,14 @@
 /*
  * X(field, first, end, issue, why): the field is true for versions first <= v < end; numbers as rd_kafka_version().
  * A batch before 2.1.0 loses records when another thread pauses or seeks (#4208): pause, resume and seek of the
- * consumer serialise with reading instead, so it needs no row.
+ * consumer serialise with reading instead, so it needs no row. Resuming what isn't paused goes back before 2.4.0
+ * (#4637): nobody needs to, so that is never done, on any version.
  */
 #define US_VERSIONS(X)                                                                                                \
-    X(batch_one, 0x020200ff, 0x020d02ff, 4844, "an end-of-partition event in a batch moves the position")             \
-    X(resume_only_paused, 0x000000ff, 0x020400ff, 4637, "resuming what isn't paused goes back")                       \
-    X(list_offsets, 0x020300ff, UINT32_MAX, 4225, "rd_kafka_ListOffsets() is there; before, watermarks are queried")
+    X(batch_one, 0x020200ff, 0x020d02ff, 4844, "an end-of-partition event in a batch moves the position")
 
 struct us_versions {
-    bool batch_one;          /* read one message at a time */
-    bool resume_only_paused; /* never resume what isn't paused */
-    bool list_offsets;       /* rd_kafka_ListOffsets is there */
+    bool batch_one; /* read one message at a time */
 };
 /* version as rd_kafka_version(). Any thread. */
 struct us_versions us_versions(int version);

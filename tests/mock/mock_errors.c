@@ -57,6 +57,65 @@ TEST(errors, a_failed_new_changes_nothing) {
     mock_close(&mock);
 }
 
+/* What was forced for the attempt that failed is not taken for the application's choice at the next one. */
+TEST(errors, a_repeated_new_reads_from_the_earliest) {
+    struct mock mock;
+    struct takings takings = {0};
+    char errstr[256] = "", value[32];
+    size_t size = sizeof(value);
+    mock_open(&mock, 1);
+    mock_topic(&mock, "t", 1);
+    for (uint64_t seq = 1; seq <= 10; seq++) {
+        mock_send(&mock, "t", 0, "s", seq, 1);
+    }
+    mock_flush(&mock);
+    rd_kafka_conf_t *conf = mock_rd_conf(&mock, "g");
+    unsalt_conf_t *bad = mock_conf("layout=topics", NULL);
+    CHECK(!unsalt_new(conf, bad, errstr, sizeof(errstr)));
+    unsalt_conf_destroy(bad);
+    mock_rd_set(conf, "max.poll.interval.ms", "1000"); /* below session.timeout.ms: refused by librdkafka itself */
+    CHECK(!unsalt_new(conf, NULL, errstr, sizeof(errstr)));
+    CHECK_THAT(strstr(errstr, "max.poll.interval.ms"), "%s", errstr);
+    CHECK_I64(rd_kafka_conf_get(conf, "auto.offset.reset", value, &size), RD_KAFKA_CONF_UNKNOWN);
+    mock_rd_set(conf, "max.poll.interval.ms", "300000");
+    unsalt_t *u = unsalt_new(conf, NULL, errstr, sizeof(errstr));
+    CHECK_THAT(u, "%s", errstr);
+    CHECK(!mock_assign(u, "t", 1, RD_KAFKA_OFFSET_INVALID));
+    CHECK(take(u, &takings, 10, 15000));
+    CHECK_U64(check_order(&takings, 1), 10);
+    takings_free(&takings);
+    mock_done(u);
+    mock_close(&mock);
+}
+
+/* The search for a start has a bound, whatever a leader does. */
+TEST(errors, a_dead_leader_does_not_hold_an_assignment) {
+    struct mock mock;
+    struct takings takings = {0};
+    mock_open(&mock, 2);
+    mock_topic(&mock, "t", 2);
+    for (int i = 0; i < 2; i++) {
+        char session[2] = {(char)('a' + i), 0};
+        CHECK(!rd_kafka_mock_partition_set_leader(mock.cluster, "t", i, i + 1));
+        mock_send(&mock, "t", i, session, 1, 1);
+    }
+    mock_flush(&mock);
+    rd_kafka_mock_broker_set_down(mock.cluster, 2);
+    unsalt_t *u = mock_consumer(&mock, "g", "", NULL);
+    uint64_t begun = now_ms();
+    CHECK(!mock_assign(u, "t", 2, RD_KAFKA_OFFSET_BEGINNING));
+    CHECK_THAT(now_ms() - begun < 6000, "the assignment took %" PRIu64 " ms", now_ms() - begun);
+    CHECK(take(u, &takings, 1, 15000));
+    rd_kafka_mock_broker_set_up(mock.cluster, 2);
+    for (uint64_t until = now_ms() + 15000; now_ms() < until && takings.count < 2;) {
+        take(u, &takings, takings.count + 1, 100);
+    }
+    CHECK(takings.count >= 2);
+    takings_free(&takings);
+    mock_done(u);
+    mock_close(&mock);
+}
+
 TEST(errors, of_new) {
     char errstr[256] = "";
     CHECK(!unsalt_new(NULL, NULL, errstr, sizeof(errstr)));

@@ -92,6 +92,22 @@ TEST(events, late_record_goes_to_the_dead_letter_callback) {
     end(&s);
 }
 
+/* A record whose lane nothing tells has none, whatever S is configured. */
+TEST(events, lane_of_a_message) {
+    struct scene s;
+    begin(&s, "lanes=2 gap.timeout.ms=0");
+    mock_write(&s.mock, "t", 1, "raw", "x", 1, "seq", "1", 1);
+    mock_flush(&s.mock);
+    CHECK(take(s.u, &s.takings, 1, 15000));
+    mock_write(&s.mock, "t", 1, "salted#1", "x", 1, "seq", "1", 1);
+    mock_flush(&s.mock);
+    CHECK(take(s.u, &s.takings, 2, 15000));
+    CHECK_I64(s.takings.got[0].lane, -1);
+    CHECK_I64(s.takings.got[1].lane, 1);
+    CHECK_STR(s.takings.got[1].session, "salted");
+    end(&s);
+}
+
 TEST(events, duplicate) {
     struct scene s;
     begin(&s, "");
@@ -214,6 +230,47 @@ TEST(events, horizon_failed_and_found) {
     end(&s);
 }
 
+/* A dead leader with many partitions doesn't keep the question for one of another leader waiting. */
+TEST(events, a_dead_leader_does_not_delay_others) {
+    enum { DEAD = 16 };
+    struct scene s = {0};
+    heard_init(&s.heard);
+    mock_open(&s.mock, 2);
+    mock_topic(&s.mock, "t", 1);
+    mock_topic(&s.mock, "dead", DEAD);
+    CHECK(!rd_kafka_mock_partition_set_leader(s.mock.cluster, "t", 0, 1));
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(DEAD + 1);
+    rd_kafka_topic_partition_list_add(list, "t", 0)->offset = RD_KAFKA_OFFSET_BEGINNING;
+    for (int i = 0; i < DEAD; i++) {
+        char session[16];
+        snprintf(session, sizeof(session), "d%d", i);
+        CHECK(!rd_kafka_mock_partition_set_leader(s.mock.cluster, "dead", i, 2));
+        rd_kafka_topic_partition_list_add(list, "dead", i)->offset = RD_KAFKA_OFFSET_BEGINNING;
+        mock_send(&s.mock, "dead", i, session, 1, 2);
+        mock_send(&s.mock, "dead", i, session, 4, 2);
+    }
+    mock_send(&s.mock, "t", 0, "s", 1, 2);
+    mock_flush(&s.mock);
+    s.u = mock_consumer(&s.mock, "g", "gap.timeout.ms=1500", &s.heard);
+    CHECK(!unsalt_assign(s.u, list));
+    rd_kafka_topic_partition_list_destroy(list);
+    CHECK(take(s.u, &s.takings, DEAD + 1, 15000));
+    rd_kafka_mock_broker_set_down(s.mock.cluster, 2);
+    for (uint64_t until = now_ms() + 15000; !heard_count(&s.heard, UNSALT_EVENT_HORIZON_FAILED) && now_ms() < until;) {
+        take(s.u, &s.takings, s.takings.count + 1, 50);
+    }
+    CHECK(heard_count(&s.heard, UNSALT_EVENT_HORIZON_FAILED) > 0);
+    mock_send(&s.mock, "t", 0, "s", 4, 2);
+    mock_flush(&s.mock);
+    uint64_t sent = now_ms();
+    while (now_ms() < sent + 15000 && !heard_count(&s.heard, UNSALT_EVENT_GAP)) {
+        take(s.u, &s.takings, s.takings.count + 1, 50);
+    }
+    CHECK_U64(heard_count(&s.heard, UNSALT_EVENT_GAP), 1);
+    CHECK_THAT(now_ms() - sent < 1500 + 2500, "the verdict took %" PRIu64 " ms", now_ms() - sent);
+    end(&s);
+}
+
 /* ---- co-location */
 
 TEST(events, an_incomplete_lane_set_is_refused) {
@@ -236,6 +293,20 @@ TEST(events, an_incomplete_lane_set_is_reported) {
     mock_send(&s.mock, "t", 0, "m", 1, 1);
     mock_flush(&s.mock);
     CHECK(take(s.u, &s.takings, 1, 15000));
+    end(&s);
+}
+
+/* A topic that is not among the named lane topics has no siblings to wait for. */
+TEST(events, a_topic_without_lanes_does_not_wait) {
+    struct scene s = {0};
+    mock_open(&s.mock, 1);
+    mock_topic(&s.mock, "c", 1);
+    s.u = mock_consumer(&s.mock, "g", "layout=topics partitions=1 lane.topics=a,b", NULL);
+    mock_send(&s.mock, "c", 0, "m", 1, 1);
+    mock_flush(&s.mock);
+    CHECK(!mock_assign(s.u, "c", 1, RD_KAFKA_OFFSET_BEGINNING));
+    CHECK(take(s.u, &s.takings, 1, 15000));
+    CHECK_I64(s.takings.got[0].state, UNSALT_STATE_RELEASED);
     end(&s);
 }
 

@@ -152,3 +152,91 @@ TEST(pause, seek_drops_what_is_held) {
     mock_done(u);
     mock_close(&mock);
 }
+
+/* ---- a part of a lane set goes */
+
+/* Takes until all 100 are in, of which some stand in the buffer. Returns how many those are. */
+static uint64_t fill_buffer(unsalt_t *u, struct takings *takings) {
+    unsalt_stats_t stats;
+    do {
+        CHECK(take(u, takings, takings->count + 1, 15000));
+        unsalt_stats(u, &stats, sizeof(stats));
+    } while (stats.received < 100 && takings->count < 90);
+    CHECK_U64(stats.received, 100);
+    return stats.state[UNSALT_STATE_READY];
+}
+
+/* No number comes before a lower one that was not handed out yet. Returns how many different ones came. */
+static uint64_t check_first_times(const struct takings *takings) {
+    uint64_t highest = 0;
+    for (size_t i = 0; i < takings->count; i++) {
+        CHECK_THAT(takings->got[i].seq <= highest + 1, "%" PRIu64 " after %" PRIu64, takings->got[i].seq, highest);
+        highest = takings->got[i].seq > highest ? takings->got[i].seq : highest;
+    }
+    return highest;
+}
+
+/*
+ * One lane of two is sought back: what was ready of both is handed out first, in order, then the lane comes again. A
+ * repeated read of one lane has gaps, which are given up.
+ */
+TEST(pause, seek_of_one_lane_keeps_the_order) {
+    struct mock mock;
+    struct takings takings = {0};
+    unsalt_stats_t stats;
+    mock_open(&mock, 1);
+    mock_topic(&mock, "t", 1);
+    mock_topic(&mock, "t.lane-1", 1);
+    for (uint64_t seq = 1; seq <= 100; seq++) {
+        mock_send(&mock, seq % 2 ? "t.lane-1" : "t", 0, "s", seq, 2);
+    }
+    mock_flush(&mock);
+    unsalt_t *u = mock_consumer(&mock, "g", "layout=topics partitions=1 lanes=2 ack=manual gap.timeout.ms=50", NULL);
+    rd_kafka_topic_partition_list_t *list = one(0, RD_KAFKA_OFFSET_BEGINNING);
+    rd_kafka_topic_partition_list_add(list, "t.lane-1", 0)->offset = RD_KAFKA_OFFSET_BEGINNING;
+    CHECK(!unsalt_assign(u, list));
+    rd_kafka_topic_partition_list_destroy(list);
+    uint64_t ready = fill_buffer(u, &takings);
+    CHECK(ready >= 10);
+    size_t before = takings.count;
+    list = one(0, RD_KAFKA_OFFSET_BEGINNING);
+    CHECK(!unsalt_seek(u, list, 5000));
+    rd_kafka_topic_partition_list_destroy(list);
+    CHECK(take(u, &takings, 100, 15000));
+    CHECK_U64(check_order(&takings, 1), 100);
+    for (size_t i = before; i < 100; i++) {
+        bool of_sought = takings.got[i].seq % 2 == 0;
+        CHECK_I64(unsalt_ack(u, takings.got[i].token),
+                  of_sought ? RD_KAFKA_RESP_ERR__STATE : RD_KAFKA_RESP_ERR_NO_ERROR);
+    }
+    unsalt_stats(u, &stats, sizeof(stats));
+    CHECK(stats.conserved);
+    CHECK(take(u, &takings, 150, 20000)); /* the lane again */
+    for (size_t i = 100; i < 150; i++) {
+        CHECK_U64(takings.got[i].seq, 2 * (i - 99));
+    }
+    CHECK_U64(check_first_times(&takings), 100);
+    unsalt_stats(u, &stats, sizeof(stats));
+    CHECK(stats.conserved);
+    takings_free(&takings);
+    mock_done(u);
+    mock_close(&mock);
+}
+
+/* The whole set goes: nothing that was ready comes, and everything comes again. */
+TEST(pause, seek_of_all_lanes_drops_what_is_ready) {
+    struct mock mock;
+    struct takings takings = {0}, again = {0};
+    unsalt_t *u = reader(&mock, "");
+    send_lanes(&mock, 1, 100);
+    CHECK(fill_buffer(u, &takings) >= 10);
+    rd_kafka_topic_partition_list_t *list = all(RD_KAFKA_OFFSET_BEGINNING);
+    CHECK(!unsalt_seek(u, list, 5000));
+    rd_kafka_topic_partition_list_destroy(list);
+    CHECK(take(u, &again, 100, 15000));
+    CHECK_U64(check_order(&again, 1), 100);
+    takings_free(&takings);
+    takings_free(&again);
+    mock_done(u);
+    mock_close(&mock);
+}

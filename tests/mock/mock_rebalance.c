@@ -236,10 +236,10 @@ SLOW_TEST(rebalance, a_revoke_does_not_wait_for_ever) {
     end_both(&mock, u, takings);
 }
 
-static unsalt_t *cooperative_member(struct mock *mock, struct heard *heard) {
+static unsalt_t *cooperative_member(struct mock *mock, const char *settings, struct heard *heard) {
     rd_kafka_conf_t *conf = mock_rd_conf(mock, "g");
     mock_rd_set(conf, "partition.assignment.strategy", "cooperative-sticky");
-    unsalt_t *u = mock_consumer_of(conf, mock_conf("", heard));
+    unsalt_t *u = mock_consumer_of(conf, mock_conf(settings, heard));
     subscribe(u, "t");
     return u;
 }
@@ -255,7 +255,7 @@ SLOW_TEST(rebalance, cooperative) {
     mock_topic(&mock, "t", 4);
     for (int i = 0; i < 2; i++) {
         if (i == 0) {
-            u[0] = cooperative_member(&mock, &heard);
+            u[0] = cooperative_member(&mock, "colocation=report", &heard);
         }
         uint64_t from = i == 0 ? 1 : 21;
         for (uint64_t seq = from; seq < from + 20; seq++) {
@@ -273,7 +273,7 @@ SLOW_TEST(rebalance, cooperative) {
     }
     /* The first has read everything and committed half of it; then two of four partitions move. */
     CHECK(take(u[0], &takings[0], 160, 30000));
-    u[1] = cooperative_member(&mock, NULL);
+    u[1] = cooperative_member(&mock, "colocation=report", NULL);
     take_both(u, takings, 200, 25000);
     take_both(u, takings, 1000, 300);
     CHECK_U64(takings[1].count, 40);
@@ -293,6 +293,47 @@ SLOW_TEST(rebalance, cooperative) {
     CHECK_U64(takings[1].count, 42);
     CHECK_U64(check_order(&takings[0], 1), 162);
     end_both(&mock, u, takings);
+}
+
+/* N is not configured, so what the cluster says counts: who has half of the partitions waits, as the event says. */
+SLOW_TEST(rebalance, an_incomplete_set_waits_with_an_incremental_protocol) {
+    struct mock mock;
+    struct heard heard;
+    struct takings takings[2] = {{0}};
+    unsalt_t *u[2];
+    heard_init(&heard);
+    mock_open(&mock, 1);
+    mock_topic(&mock, "t", 2);
+    mock_send(&mock, "t", 0, "a", 1, 1);
+    mock_send(&mock, "t", 1, "b", 1, 1);
+    mock_flush(&mock);
+    u[0] = cooperative_member(&mock, "", NULL);
+    CHECK(take(u[0], &takings[0], 2, 30000));
+    u[1] = cooperative_member(&mock, "", &heard);
+    for (uint64_t until = now_ms() + 30000; now_ms() < until && !heard_count(&heard, UNSALT_EVENT_COLOCATION);) {
+        take_nothing(u[0], 50);
+        take_nothing(u[1], 50);
+    }
+    CHECK(heard_count(&heard, UNSALT_EVENT_COLOCATION) > 0);
+    CHECK_THAT(strstr(heard.text[UNSALT_EVENT_COLOCATION], "wait"), "%s", heard.text[UNSALT_EVENT_COLOCATION]);
+    mock_send(&mock, "t", 0, "a", 2, 1);
+    mock_send(&mock, "t", 1, "b", 2, 1);
+    mock_flush(&mock);
+    for (int i = 0; i < 20; i++) {
+        take_nothing(u[0], 20);
+        take_nothing(u[1], 20);
+    }
+    /* The other one leaves, and the set is complete again. */
+    mock_done(u[1]);
+    int second = 0;
+    for (uint64_t until = now_ms() + 30000; now_ms() < until && second < 2;) {
+        size_t before = takings[0].count;
+        second += take(u[0], &takings[0], before + 1, 100) && takings[0].got[before].seq == 2;
+    }
+    CHECK_I64(second, 2);
+    mock_done(u[0]);
+    takings_free(&takings[0]);
+    mock_close(&mock);
 }
 
 SLOW_TEST(rebalance, unsubscribe_gives_everything_back) {

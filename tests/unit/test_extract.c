@@ -276,18 +276,20 @@ TEST(extract, plain_headers) {
     header(s, "seq", binary, 8);
     check_sequenced(s, "room", 258, 2, 4);
     CHECK_U64(s->in.epoch, 0);
-    CHECK_U64(s->in.since, UNSALT_NO_SEQ);
+    CHECK_U64(s->in.since, 0);
     CHECK_U64(s->in.una, UNSALT_NO_SEQ);
     done(s);
     s = scene("seq.source=header seq.header=n");
     key(s, "room#2");
     header(s, "n", "18446744073709551614", -1);
     check_sequenced(s, "room#2", UINT64_MAX - 1, 0, 0); /* S unknown: no evidence for a salt */
+    CHECK_U64(s->in.since, UNSALT_NO_SEQ);
     done(s);
     s = scene("lanes=4");
     key(s, "room#1"); /* not seq mod 4 */
     header(s, "seq", "6", -1);
-    check_sequenced(s, "room#1", 6, 2, 4);
+    check_sequenced(s, "room#1", 6, 0, 0);
+    CHECK_U64(s->in.since, 0); /* may be an unsalted session: S is not to be assumed */
     done(s);
     s = scene("salt.trust=true");
     key(s, "room#1");
@@ -312,8 +314,17 @@ TEST(extract, json_has_precedence_over_the_key) {
     struct scene *s = scene("lanes=4");
     key(s, "other#3");
     payload(s, "{\"sessionId\":\"room\",\"globalSeq\":17}");
-    check_sequenced(s, "room", 17, 1, 4);
+    check_sequenced(s, "room", 17, 0, 0);
+    CHECK_U64(s->in.since, 0);
     CHECK(!s->borrowed);
+    done(s);
+    s = scene("lanes=4"); /* the salt of the key is evidence if the session stands before it */
+    key(s, "room#1");
+    payload(s, "{\"sessionId\":\"room\",\"globalSeq\":17}");
+    check_sequenced(s, "room", 17, 1, 4);
+    CHECK_U64(s->in.since, 0);
+    key(s, "other#1");
+    check_sequenced(s, "room", 17, 0, 0);
     done(s);
     s = scene("seq.source=json");
     payload(s, "{\"globalSeq\":18446744073709551614,\"sessionId\":12}");
@@ -500,10 +511,74 @@ TEST(extract, pinned_bytes_do_not_overflow) {
     CHECK_U64(us_pinned_bytes(&message), UINT32_MAX);
 }
 
-TEST(extract, lane_topics_by_name_give_the_number_of_lanes) {
-    struct scene *s = scene("layout=topics partitions=3 lane.topics=a,b,c");
+/* In lane topics the partition knows the lane, and S is the most there may be. */
+TEST(extract, lane_topics_leave_the_lane_open) {
+    static const char *const settings[] = {"layout=topics partitions=3 lane.topics=a,b,c",
+                                           "layout=topics partitions=3 lanes=3",
+                                           "layout=topics partitions=3 lanes=3 salt.trust=true"};
+    for (int i = 0; i < 3; i++) {
+        struct scene *s = scene(settings[i]);
+        key(s, i == 2 ? "room#2" : "room");
+        header(s, "seq", "5", -1);
+        check_sequenced(s, "room", 5, 0, 0);
+        CHECK_U64(s->in.since, UNSALT_NO_SEQ);
+        done(s);
+    }
+}
+
+TEST(extract, lanes_of_raw_keys_are_unknown) {
+    struct scene *s = scene("lanes=4");
     key(s, "room");
     header(s, "seq", "5", -1);
-    check_sequenced(s, "room", 5, 2, 3);
+    check_sequenced(s, "room", 5, 0, 0);
+    CHECK_U64(s->in.since, 0);
+    done(s);
+    s = scene("lanes=4 salt.trust=true"); /* stripped, but it doesn't fit S */
+    key(s, "room#7");
+    header(s, "seq", "5", -1);
+    check_sequenced(s, "room", 5, 0, 0);
+    CHECK_U64(s->in.since, 0);
+    done(s);
+    s = scene("lanes=1"); /* where there is one lane, every session has one */
+    key(s, "room");
+    header(s, "seq", "5", -1);
+    check_sequenced(s, "room", 5, 0, 1);
+    CHECK_U64(s->in.since, 0);
+    done(s);
+}
+
+static bool no_memory;
+
+static void *scarce_alloc(void *opaque, size_t size) {
+    (void)opaque;
+    return no_memory ? NULL : malloc(size);
+}
+
+static void *scarce_realloc(void *opaque, void *p, size_t size) {
+    (void)opaque;
+    return no_memory ? NULL : realloc(p, size);
+}
+
+static void scarce_free(void *opaque, void *p) {
+    (void)opaque;
+    free(p);
+}
+
+/* A record that couldn't be looked through for want of memory is not one without a sequence. */
+TEST(extract, out_of_memory_is_told_apart) {
+    char text[16384] = "{\"a\":[";
+    for (int i = 0; i < 2000; i++)
+        strcat(text, "1,");
+    strcat(text, "1],\"globalSeq\":1,\"sessionId\":\"room\"}");
+    struct unsalt_mem mem = {.alloc = scarce_alloc, .resize = scarce_realloc, .release = scarce_free};
+    struct scene *s = scene("");
+    us_json_destroy(s->extractor.json);
+    s->extractor.json = us_json_new(&mem, "globalSeq", "sessionId", 65536);
+    payload(s, text);
+    no_memory = true;
+    run(s);
+    CHECK(s->fault == us_extract_nomem);
+    no_memory = false;
+    check_sequenced(s, "room", 1, 0, 0);
     done(s);
 }

@@ -82,7 +82,10 @@ TEST(horizon, an_answer_nobody_asked_for_is_ignored) {
     CHECK_U64(horizon.reached, 10);
 }
 
-/* A committed offset above the end of a log that was made anew: reading will begin elsewhere, and has passed nothing. */
+/*
+ * A committed offset above the end of a log that was made anew: reading will begin elsewhere, and has passed
+ * nothing.
+ */
 TEST(horizon, an_end_below_the_start_proves_nothing) {
     struct us_horizon horizon;
     us_horizon_init(&horizon, 1000);
