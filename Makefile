@@ -159,7 +159,7 @@ $(STATIC): $(LIB_OBJ) $(B)/objects
 $(INTERNAL): $(LIB_OBJ) $(B)/objects
 	$(Q)rm -f $@ && ar rcsD $@ $(LIB_OBJ)
 
-$(B)/unsalt.pc: $(VERSION_H) Makefile
+$(B)/unsalt.pc: $(VERSION_H) Makefile FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: unsalt' \
 	    'Description: releases the records of a salted Kafka session in sequence' 'Version: $(VERSION)' \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The C blocks of README.md compile, and whole programs link. A block without a main() is a fragment: it is compiled
-# as the body of a function, after the lines of the HTML comment that stands directly before it, if there is one:
+# The C blocks of README.md compile, and whole programs link. A block without a main() that includes something is a file
+# of its own; one that doesn't is a fragment: it is compiled as the body of a function, after the lines of the HTML comment that stands directly before it, if there is one:
 #   <!-- fragment: rd_kafka_conf_t *conf; char errstr[256]; -->
 set -uo pipefail
 . "$(dirname "$0")/../harness/tap.sh"
@@ -36,6 +36,10 @@ fragment() {
     ${CC:-gcc} "${flags[@]}" -Wno-unused -fsyntax-only "$work/fragment.c"
 }
 
+unit() {
+    ${CC:-gcc} "${flags[@]}" -fsyntax-only "$1"
+}
+
 some() {
     [ -n "$(ls "$work"/block-*.c 2> /dev/null)" ]
 }
@@ -45,6 +49,9 @@ check "the README has C blocks" some
 for block in "$work"/block-*.c; do
     [ -f "$block" ] || continue
     name="$(basename "$block" .c): $(grep -m 1 -v '^#include' "$block" | cut -c 1-60)"
-    if grep -qE '^int main\(' "$block"; then check "$name" program "$block"; else check "$name" fragment "$block"; fi
+    kind=fragment
+    if grep -q '^#include' "$block"; then kind=unit; fi
+    if grep -qE '^int main\(' "$block"; then kind=program; fi
+    check "$name" "$kind" "$block"
 done
 finish
