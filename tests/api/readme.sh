@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The C blocks of README.md compile, and whole programs link. A block without a main() that includes something is a file
-# of its own; one that doesn't is a fragment: it is compiled as the body of a function, after the lines of the HTML comment that stands directly before it, if there is one:
+# The C blocks of README.md compile, and whole programs link. A block without a main() that includes something is a
+# file of its own; one that doesn't is a fragment: it is compiled as the body of a function, after the lines of
+# the HTML comment that stands directly before it, if there is one:
 #   <!-- fragment: rd_kafka_conf_t *conf; char errstr[256]; -->
 set -uo pipefail
 . "$(dirname "$0")/../harness/tap.sh"
