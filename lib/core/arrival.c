@@ -188,11 +188,8 @@ static struct us_session *unknown(struct unsalt_core *core, struct us_set *set, 
         session->skips.floor = session->reasm.cursor;
         return session;
     }
-    const unsalt_core_params_t *params = &core->params;
-    bool first = params->start == UNSALT_START_FIRST ||
-                 (params->start == UNSALT_START_RESUME && !set->joined_middle && !set->forgot);
-    if (first && us_set_complete(set)) {
-        session->reasm.cursor = params->seq_first;
+    if (us_starts_at_first(core, set) && us_set_complete(set)) {
+        session->reasm.cursor = core->params.seq_first;
         return session;
     }
     struct us_start *start = us_start_alloc(core, session);

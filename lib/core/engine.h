@@ -294,7 +294,8 @@ void us_shown_add(struct us_shown *shown, const unsalt_core_in_t *in); /* room r
 const struct us_shown_entry *us_shown_part(const struct us_shown *shown, uint32_t part);
 const struct us_shown_entry *us_shown_lane(const struct us_shown *shown, uint16_t lane);
 
-/* start.c */
+/* start.c; does an unknown session of the set start at seq_first, without being found out? */
+bool us_starts_at_first(const struct unsalt_core *core, const struct us_set *set);
 struct us_start *us_start_alloc(struct unsalt_core *core, struct us_session *session);
 void us_start_begin(struct unsalt_core *core, struct us_session *session, struct us_start *start);
 void us_start_free(struct unsalt_core *core, struct us_start *start); /* NULL is allowed */
@@ -319,6 +320,11 @@ static inline void us_lanes_learn(struct us_session *session, const unsalt_core_
 /* Is the lane of every number of first..last known: number mod session->lanes? */
 static inline bool us_lanes_known(const struct us_session *session, uint64_t first, uint64_t last) {
     return session->lanes && session->since <= first && last <= session->upto && !session->lanes_vary;
+}
+
+/* Is the lane of every number from the session's first one known? */
+static inline bool us_lanes_from_first(const struct unsalt_core *core, const struct us_session *session) {
+    return session->lanes && session->since <= core->params.seq_first && !session->lanes_vary;
 }
 
 /* resumed.c */

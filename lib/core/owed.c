@@ -30,8 +30,7 @@ static bool start_owed_by(const struct unsalt_core *core, const struct us_sessio
     if (us_shown_part(&session->start->shown, index)) {
         return false;
     }
-    bool lanes_known = part->lane >= 0 && session->lanes && session->since <= core->params.seq_first &&
-                       !session->lanes_vary;
+    bool lanes_known = part->lane >= 0 && us_lanes_from_first(core, session);
     return !lanes_known || part->lane < session->lanes;
 }
 

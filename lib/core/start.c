@@ -34,8 +34,7 @@ void us_start_free(struct unsalt_core *core, struct us_start *start) {
 }
 
 static bool all_lanes_shown(const struct unsalt_core *core, const struct us_session *session) {
-    if (session->lanes == 0 || session->lanes > US_LANE_MODE_MAX || session->since > core->params.seq_first ||
-        session->lanes_vary) {
+    if (session->lanes > US_LANE_MODE_MAX || !us_lanes_from_first(core, session)) {
         return false;
     }
     for (uint16_t lane = 0; lane < session->lanes && session->lanes > 1; lane++) {
@@ -74,13 +73,12 @@ void us_start_now(struct unsalt_core *core, struct us_session *session) {
     us_ready(core, session);
 }
 
-/* The set has become complete, and all of it was joined at its beginning: the session starts at seq_first after all. */
-static bool starts_at_first(const struct unsalt_core *core, const struct us_session *session) {
-    const struct us_set *set = session->set;
+bool us_starts_at_first(const struct unsalt_core *core, const struct us_set *set) {
     return core->params.start == UNSALT_START_FIRST ||
            (core->params.start == UNSALT_START_RESUME && !set->joined_middle && !set->forgot);
 }
 
+/* The set has become complete, and all of it was joined at its beginning: the session starts at seq_first after all. */
 static void start_at_first(struct unsalt_core *core, struct us_session *session) {
     us_wait_cancel(core, &session->start->wait);
     session->special = (uint8_t)((session->special & ~US_SPECIAL_STARTING) | US_SPECIAL_STARTED);
@@ -102,7 +100,7 @@ void us_start_look(struct unsalt_core *core, struct us_session *session) {
         us_wait_at(core, &start->wait, us_time_add(start->first_sight, UNSALT_NEVER / 2));
         return;
     }
-    if (!start->back && starts_at_first(core, session)) {
+    if (!start->back && us_starts_at_first(core, session->set)) {
         start_at_first(core, session);
     } else if (start->first_seen || all_lanes_shown(core, session) || all_parts_shown(session)) {
         us_start_now(core, session);
