@@ -8,10 +8,13 @@
  * The one header to include. Replacing rd_kafka_consumer_poll() takes three calls: rd_kafka_new() becomes
  * unsalt_new(), rd_kafka_consumer_poll() becomes unsalt_consumer_poll(), close and destroy likewise.
  */
+#include <unsalt/checkpoint.h>
 #include <unsalt/conf.h>
 #include <unsalt/consumer.h>
 #include <unsalt/event.h>
+#include <unsalt/pipeline.h>
 #include <unsalt/producer.h>
+#include <unsalt/relay.h>
 #include <unsalt/stats.h>
 #include <unsalt/types.h>
 #include <unsalt/version.h>

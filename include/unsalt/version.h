@@ -4,8 +4,11 @@
 /** @file version.h  @brief The version of the headers, and of the library that is loaded. */
 #include <unsalt/types.h>
 
+/** Also the number of the SONAME: it changes with what breaks programs. */
 #define UNSALT_VERSION_MAJOR 0
+/** It changes with what is new. */
 #define UNSALT_VERSION_MINOR 1
+/** It changes with what was mended. */
 #define UNSALT_VERSION_PATCH 0
 
 #ifdef __cplusplus

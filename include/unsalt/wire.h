@@ -3,7 +3,7 @@
 #define UNSALT_WIRE_H
 /**
  * @file wire.h
- * @brief The record header `unsalt`, version 1: 40 bytes, big-endian.
+ * @brief The record header `unsalt`, version 1: 40 bytes, big-endian. Below it, a sequence in the record key.
  *
  * | offset | size | field    | meaning                                                                      |
  * |--------|------|----------|------------------------------------------------------------------------------|
@@ -24,9 +24,27 @@
  */
 #include <unsalt/types.h>
 
+/** Name of the record header. */
 #define UNSALT_HEADER_NAME "unsalt"
+/** First byte of the header. */
 #define UNSALT_HEADER_VERSION 1
+/** Bytes of the header. */
 #define UNSALT_HEADER_SIZE 40
+/** The most bytes of a sequence at the end of a record key. */
+#define UNSALT_KEY_TRAILER_MAX 20
+/**
+ * @name Entries of a checkpoint
+ * Who keeps them (`checkpoint=callback`) stores key and value as bytes and needn't look inside. The first byte of a key
+ * tells the kind. docs/checkpoint-format.md has the rest.
+ * @{
+ */
+#define UNSALT_CHECKPOINT_VERSION 1       /**< first byte of a value */
+#define UNSALT_CHECKPOINT_SESSION 0x53    /**< first byte of a key, 'S': how far a session has come */
+#define UNSALT_CHECKPOINT_PARTITION 0x50  /**< first byte of a key, 'P': what is done above a frontier */
+#define UNSALT_CHECKPOINT_TRUNCATED 0x01  /**< flag of a partition: ranges were left out for lack of room */
+#define UNSALT_CHECKPOINT_ERA 0x02        /**< flag of both: the last field is the lane set's era, else it is 0 */
+#define UNSALT_CHECKPOINT_KEY_MAX 4347    /**< the most bytes of a key */
+/** @} */
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,13 +52,13 @@ extern "C" {
 
 /** The fields of the header. */
 typedef struct unsalt_header {
-    uint8_t flags;
-    uint16_t lane;
-    uint16_t lanes;
-    uint64_t epoch;
-    uint64_t seq;
-    uint64_t since;
-    uint64_t una;
+    uint8_t flags;  /**< UNSALT_F_* */
+    uint16_t lane;  /**< lane of this record, < lanes */
+    uint16_t lanes; /**< S, >= 1 */
+    uint64_t epoch; /**< run of the producer */
+    uint64_t seq;   /**< number of the record in its session */
+    uint64_t since; /**< first number to which `lanes` applies */
+    uint64_t una;   /**< lowest number neither acknowledged nor abandoned */
 } unsalt_header_t;
 
 /** What is wrong with a header. X(CONSTANT, text). */
@@ -53,11 +71,12 @@ typedef struct unsalt_header {
     X(LANE_RULE, "lane is not seq mod lanes")                                                       \
     X(RANGE, "since is above seq, or una is above seq and it is no marker")
 
+/** A fault of a header. */
 typedef enum unsalt_header_fault {
 #define X(C, text) UNSALT_HEADER_##C,
     UNSALT_HEADER_FAULTS(X)
 #undef X
-    UNSALT_HEADER__CNT
+    UNSALT_HEADER__CNT /**< how many there are */
 } unsalt_header_fault_t;
 
 /**
@@ -77,6 +96,20 @@ UNSALT_EXPORT unsalt_header_fault_t unsalt_header_write(const unsalt_header_t *h
 
 /** @returns the text of a fault; "?" out of range. Any thread. */
 UNSALT_EXPORT const char *unsalt_header_fault_text(unsalt_header_fault_t fault);
+
+/**
+ * Writes a sequence as it stands at the end of a record key (`seq.source=key`). Such a key is the session id, then the
+ * salt if there is one, then this trailer: `room` + `#3` + `00000000000000000007`. The trailer's length is fixed, so
+ * any id can stand before it. For topics that aren't compacted, since every record has its own key; the partition is
+ * set explicitly, since the key would pick another one for each record.
+ * @param seq 0..UINT64_MAX - 1.
+ * @param digits 0: 8 bytes big-endian (`seq.key=binary`); 1..20: so many decimal digits with leading zeros
+ *               (`seq.key=decimal`, `seq.key.digits`).
+ * @param bytes receives the trailer, without a final 0; @param size its room, UNSALT_KEY_TRAILER_MAX is always enough.
+ * @returns the trailer's length; 0 if seq is reserved or needs more digits, digits is above 20, or there is no room:
+ *          then nothing is written. Any thread.
+ */
+UNSALT_EXPORT size_t unsalt_key_trailer_write(uint64_t seq, unsigned digits, void *bytes, size_t size);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,15 @@ const char *unsalt_budget_name(unsalt_budget_t budget) {
     return (unsigned)budget < UNSALT_BUDGET__CNT ? names[budget] : "?";
 }
 
+const char *unsalt_budget_outcome_name(unsalt_budget_outcome_t outcome) {
+    static const char *const names[] = {
+#define X(C, name, text) #name,
+        UNSALT_BUDGET_OUTCOMES(X)
+#undef X
+    };
+    return (unsigned)outcome < UNSALT_OUTCOME__CNT ? names[outcome] : "?";
+}
+
 const char *unsalt_gap_reason_name(unsalt_gap_reason_t reason) {
     static const char *const names[] = {
 #define X(C, name, text) #name,

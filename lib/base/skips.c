@@ -43,7 +43,7 @@ void us_skips_add(struct us_skips *skips, const struct unsalt_mem *mem, uint32_t
     }
     if (!room(skips, mem, max)) {
         if (!skips->count) {
-            skips->floor = above(last);
+            skips->floor = skips->floor < above(last) ? above(last) : skips->floor;
             return;
         }
         while (skips->count && skips->count >= max)

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <codec/big_endian.h>
 #include <codec/header.h>
 #include <string.h>
 
 enum { AT_VERSION = 0, AT_FLAGS = 1, AT_LANE = 2, AT_LANES = 4, AT_EPOCH = 8, AT_SEQ = 16, AT_SINCE = 24, AT_UNA = 32 };
-
-static uint64_t get(const uint8_t *at, int size) {
-    uint64_t value = 0;
-    for (int i = 0; i < size; i++)
-        value = value << 8 | at[i];
-    return value;
-}
 
 static void put(uint8_t *at, int size, uint64_t value) {
     for (int i = size; i-- > 0; value >>= 8)
@@ -40,14 +34,14 @@ unsalt_header_fault_t unsalt_header_read(const void *bytes, size_t size, unsalt_
         return UNSALT_HEADER_UNKNOWN_VERSION;
     unsalt_header_t found = {
         .flags = at[AT_FLAGS],
-        .lane = (uint16_t)get(at + AT_LANE, 2),
-        .lanes = (uint16_t)get(at + AT_LANES, 2),
-        .epoch = get(at + AT_EPOCH, 8),
+        .lane = us_big_endian_16(at + AT_LANE),
+        .lanes = us_big_endian_16(at + AT_LANES),
+        .epoch = us_big_endian_64(at + AT_EPOCH),
     };
     if (!(found.flags & UNSALT_F_HEARTBEAT)) {
-        found.seq = get(at + AT_SEQ, 8);
-        found.since = get(at + AT_SINCE, 8);
-        found.una = get(at + AT_UNA, 8);
+        found.seq = us_big_endian_64(at + AT_SEQ);
+        found.since = us_big_endian_64(at + AT_SINCE);
+        found.una = us_big_endian_64(at + AT_UNA);
     }
     unsalt_header_fault_t fault = check(&found);
     if (fault == UNSALT_HEADER_OK)

@@ -11,18 +11,15 @@
 #include <jsmn.h>
 
 #define FIRST_TOKENS 64u
-#define NAME_MAX_BYTES 255
-#define ESCAPED_NAME_MAX (NAME_MAX_BYTES * 6) /* every byte of a name may be written as \uXXXX */
+#define ESCAPED_NAME_MAX (US_JSON_PATH_BYTES * 6) /* every byte of a name may be written as \uXXXX */
 #define ABSENT (-1)
 
-struct name {
-    char bytes[NAME_MAX_BYTES];
-    uint8_t len;
-};
+enum { SEQ, SESSION, FIELDS };
 
 struct us_json {
     struct unsalt_mem mem;
-    struct name seq, session;
+    struct us_json_path paths[FIELDS];
+    size_t depth; /* of the deeper one */
     jsmntok_t *tokens;
     uint32_t capacity, max;
     char *unescaped; /* of the session id */
@@ -38,13 +35,6 @@ const char *us_json_fault_text(enum us_json_fault fault) {
     return (unsigned)fault < sizeof texts / sizeof *texts ? texts[fault] : "?";
 }
 
-static void set_name(struct name *name, const char *text) {
-    size_t len = text ? strlen(text) : 0;
-    name->len = (uint8_t)(len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
-    if (name->len)
-        memcpy(name->bytes, text, name->len);
-}
-
 struct us_json *us_json_new(const struct unsalt_mem *mem, const char *seq_field, const char *session_field,
                             uint32_t max_tokens) {
     struct us_json *json = us_calloc(mem, 1, sizeof *json);
@@ -53,13 +43,15 @@ struct us_json *us_json_new(const struct unsalt_mem *mem, const char *seq_field,
     json->mem = *mem;
     json->max = max_tokens;
     json->capacity = max_tokens < FIRST_TOKENS ? max_tokens : FIRST_TOKENS;
-    json->tokens = us_realloc_array(mem, NULL, json->capacity, sizeof *json->tokens);
+    if (us_json_path_parse(seq_field, &json->paths[SEQ]) && us_json_path_parse(session_field, &json->paths[SESSION]))
+        json->tokens = us_realloc_array(mem, NULL, json->capacity, sizeof *json->tokens);
     if (!json->tokens) {
         us_free(mem, json);
         return NULL;
     }
-    set_name(&json->seq, seq_field);
-    set_name(&json->session, session_field);
+    json->depth = json->paths[SEQ].depth;
+    if (json->paths[SESSION].depth > json->depth)
+        json->depth = json->paths[SESSION].depth;
     return json;
 }
 
@@ -93,8 +85,9 @@ static enum us_json_fault tokenise(struct us_json *json, const char *text, size_
         if (fault != US_JSON_OK)
             return fault;
     }
-    /* jsmn takes any number of values, and stops at a NUL. */
-    if (*count < 1 || json->tokens[0].type != JSMN_OBJECT)
+    /* jsmn takes any number of values and commas between them, and stops at a NUL. */
+    if (*count < 1 || json->tokens[0].type != JSMN_OBJECT ||
+        !us_json_is_blank(text, (size_t)json->tokens[0].start, 0))
         return US_JSON_SYNTAX;
     size_t end = (size_t)json->tokens[0].end;
     return us_json_is_blank(text + end, size - end, 0) ? US_JSON_OK : US_JSON_SYNTAX;
@@ -118,40 +111,91 @@ static bool is_value(const char *text, const jsmntok_t *token) {
     return token->type != JSMN_PRIMITIVE || us_json_is_scalar(text + token->start, (size_t)(token->end - token->start));
 }
 
-static bool is_named(const char *text, const jsmntok_t *token, const struct name *name) {
+static bool is_named(const char *text, const jsmntok_t *token, const char *name, size_t len) {
     const char *raw = text + token->start;
     size_t size = (size_t)(token->end - token->start);
-    if (size == name->len && !memchr(raw, '\\', size))
-        return memcmp(raw, name->bytes, size) == 0;
-    if (size <= name->len || size > ESCAPED_NAME_MAX || !memchr(raw, '\\', size))
+    if (size == len && !memchr(raw, '\\', size))
+        return memcmp(raw, name, size) == 0;
+    if (size <= len || size > ESCAPED_NAME_MAX || !memchr(raw, '\\', size))
         return false;
     char plain[ESCAPED_NAME_MAX];
-    return us_json_unescape(raw, size, plain) == name->len && memcmp(plain, name->bytes, name->len) == 0;
+    return us_json_unescape(raw, size, plain) == len && memcmp(plain, name, len) == 0;
+}
+
+/* A field on its way down its path. */
+struct search {
+    const struct us_json_path *path;
+    int object; /* token of the object that the next step is looked up in; ABSENT: the search is over */
+    int value;  /* token of what the steps so far have led to; ABSENT: it isn't there */
+};
+
+/* The name that a field is looked up by in this object; NULL: it isn't. */
+static const char *step_name(const struct search *search, int object, size_t level, size_t *len) {
+    if (search->object != object)
+        return NULL;
+    const struct us_json_step *step = &search->path->steps[level];
+    *len = step->len;
+    return search->path->bytes + step->at;
 }
 
 /*
- * Walks the top-level members, strictly: "name" : value, with one comma between them. Sets the tokens of the
- * values looked for, or ABSENT. Returns false if it is no well-formed object.
+ * Walks the members of an object, strictly: "name" : value, with one comma between them. Notes the values of the
+ * fields that are looked up in it. Returns false if it is no well-formed object.
  */
-static bool walk(const struct us_json *json, const char *text, int count, int *seq, int *session) {
+static bool walk(const struct us_json *json, const char *text, int count, int object, size_t level,
+                 struct search *fields) {
     const jsmntok_t *tokens = json->tokens;
-    int at = 1, end = tokens[0].start + 1;
-    while (at < count) {
+    size_t seq_len = 0, session_len = 0;
+    const char *seq = step_name(&fields[SEQ], object, level, &seq_len);
+    const char *session = step_name(&fields[SESSION], object, level, &session_len);
+    int at = object + 1, end = tokens[object].start + 1, last = tokens[object].end;
+    while (at < count && tokens[at].start < last) {
         const jsmntok_t *key = &tokens[at], *value = key + 1;
         if (key->type != JSMN_STRING || key->size == 0) /* a name without a value */
             return false;
-        if (!between(text, end, outer_start(key), at == 1 ? 0 : ',') ||
+        if (!between(text, end, outer_start(key), at == object + 1 ? 0 : ',') ||
             !between(text, outer_end(key), outer_start(value), ':') || !is_value(text, value))
             return false;
-        if (is_named(text, key, &json->seq))
-            *seq = at + 1;
-        if (json->session.len && is_named(text, key, &json->session))
-            *session = at + 1;
+        if (seq && is_named(text, key, seq, seq_len))
+            fields[SEQ].value = at + 1;
+        if (session && is_named(text, key, session, session_len))
+            fields[SESSION].value = at + 1;
         end = outer_end(value);
         for (at += 2; at < count && tokens[at].start < end; at++) /* over what is nested in it */
             ;
     }
-    return between(text, end, tokens[0].end - 1, 0);
+    return between(text, end, last - 1, 0);
+}
+
+/* Goes into what a step has led to, if the path has one more step. */
+static void descend(const struct us_json *json, size_t level, struct search *search) {
+    int value = search->value;
+    if (search->object == ABSENT)
+        return;
+    search->object = ABSENT;
+    if (level >= search->path->depth)
+        return;
+    search->value = ABSENT;
+    if (value != ABSENT && json->tokens[value].type == JSMN_OBJECT)
+        search->object = value;
+}
+
+/* Follows both paths, in one walk where they go through the same object. Returns false at a fault on the way. */
+static bool follow(const struct us_json *json, const char *text, int count, struct search *fields) {
+    int object = 0, other = ABSENT; /* the top level is walked in any case: it must be well-formed */
+    for (size_t level = 0; object != ABSENT; level++) {
+        if (!walk(json, text, count, object, level, fields))
+            return false;
+        if (other != ABSENT && other != object && !walk(json, text, count, other, level, fields))
+            return false;
+        if (level + 1 >= json->depth)
+            break;
+        descend(json, level + 1, &fields[SEQ]);
+        descend(json, level + 1, &fields[SESSION]);
+        object = fields[SEQ].object != ABSENT ? fields[SEQ].object : fields[SESSION].object;
+        other = fields[SESSION].object;
+    }
+    return true;
 }
 
 static enum us_json_fault read_seq(const char *text, const jsmntok_t *token, uint64_t *seq) {
@@ -196,19 +240,23 @@ static enum us_json_fault read_session(struct us_json *json, const char *text, c
 
 enum us_json_fault us_json_read(struct us_json *json, const void *payload, size_t size, struct us_json_found *found) {
     const char *text = payload;
-    int count, seq = ABSENT, session = ABSENT;
+    int count;
+    struct search fields[FIELDS];
+    for (int i = 0; i < FIELDS; i++)
+        fields[i] = (struct search){&json->paths[i], json->paths[i].depth ? 0 : ABSENT, ABSENT};
     *found = (struct us_json_found){.seq_fault = US_JSON_MISSING, .session_fault = US_JSON_MISSING};
     enum us_json_fault fault = US_JSON_SYNTAX;
     if (size > INT_MAX || us_json_is_deep(text, size, US_JSON_DEPTH_MAX))
         fault = US_JSON_TOO_LARGE; /* jsmn counts bytes in int */
     else if (size > 0)
         fault = tokenise(json, text, size, &count);
-    if (fault == US_JSON_OK && !walk(json, text, count, &seq, &session))
+    if (fault == US_JSON_OK && !follow(json, text, count, fields))
         fault = US_JSON_SYNTAX;
     if (fault != US_JSON_OK) {
         found->seq_fault = found->session_fault = fault;
         return fault;
     }
+    int seq = fields[SEQ].value, session = fields[SESSION].value;
     if (seq != ABSENT)
         found->seq_fault = read_seq(text, &json->tokens[seq], &found->seq);
     if (session != ABSENT)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <codec/big_endian.h>
 #include <codec/plain.h>
 
 #define DIGITS_MAX 20 /* of 2^64 - 1 */
@@ -30,9 +31,7 @@ bool us_plain_read(const void *bytes, size_t size, uint64_t *seq) {
     const uint8_t *at = bytes;
     if (size != 8 || all_digits(at, size))
         return us_decimal_read(bytes, size, seq);
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; i++)
-        value = value << 8 | at[i];
+    uint64_t value = us_big_endian_64(at);
     if (value == UINT64_MAX)
         return false;
     *seq = value;

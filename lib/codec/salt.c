@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <codec/plain.h>
 #include <codec/salt.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,17 +23,28 @@ bool us_salt_pattern_parse(const char *text, struct us_salt_pattern *pattern) {
     return true;
 }
 
+/* A prefix is a character or few, for which a call of memcmp() is the dearest part. */
+static bool ends_with_prefix(const struct us_salt_pattern *pattern, const char *end) {
+    for (uint32_t i = pattern->prefix_len; i > 0; i--)
+        if (*--end != pattern->prefix[i - 1])
+            return false;
+    return true;
+}
+
 /* Finds prefix and number at the key's end. Returns the number, -1 if the key doesn't fit the pattern. */
 static int32_t fit(const struct us_salt_pattern *pattern, const char *key, size_t key_len, size_t *session_len) {
     size_t digits = 0;
-    while (digits < key_len && digits <= SALT_DIGITS && is_digit(key[key_len - digits - 1]))
-        digits++;
+    uint32_t salt = 0;
+    for (uint32_t place = 1; digits < key_len && digits <= SALT_DIGITS; digits++, place *= 10) {
+        char c = key[key_len - digits - 1];
+        if (!is_digit(c))
+            break;
+        salt += (uint32_t)(c - '0') * place;
+    }
     if (digits == 0 || digits > SALT_DIGITS || key_len <= digits + pattern->prefix_len)
         return -1;
     const char *number = key + key_len - digits;
-    uint64_t salt;
-    if (memcmp(number - pattern->prefix_len, pattern->prefix, pattern->prefix_len) != 0 ||
-        (number[0] == '0' && digits > 1) || !us_decimal_read(number, digits, &salt) || salt > SALT_MAX)
+    if ((number[0] == '0' && digits > 1) || salt > SALT_MAX || !ends_with_prefix(pattern, number))
         return -1;
     *session_len = key_len - digits - pattern->prefix_len;
     return (int32_t)salt;

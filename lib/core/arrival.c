@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an arrival does: the table of DESIGN 4, row by row. */
-#include <core/engine.h>
+#include <core/ahead.h>
+#include <core/budget.h>
 
 struct us_held us_held_of(const struct unsalt_core *core, const unsalt_core_in_t *in) {
     return (struct us_held){
@@ -10,33 +11,24 @@ struct us_held us_held_of(const struct unsalt_core *core, const unsalt_core_in_t
         .ticket = (uint32_t)core->parts[in->part].frontier.next,
         .bytes = in->bytes,
         .part = (uint16_t)in->part,
-        .lane = in->lanes ? in->lane : (uint16_t)in->part,
+        .lane = us_lane_of(in),
         .flags = in->flags,
     };
 }
 
-static inline void fill(const struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_state_t state,
-                        uint64_t ticket, unsalt_core_out_t *out) {
-    out->msg = in->msg;
-    out->seq = in->seq;
-    out->waited_ns = 0;
-    out->ticket = ticket;
-    out->part = in->part;
-    out->generation = core->parts[in->part].generation;
-    out->state = (uint16_t)state;
-    out->flags = in->flags;
-    out->lane = in->lanes ? in->lane : (uint16_t)in->part;
-    out->reserved = 0;
+uint64_t us_arrival_open(struct unsalt_core *core, const unsalt_core_in_t *in) {
+    struct us_frontier *frontier = &core->parts[in->part].frontier;
+    return in->flags & UNSALT_IN_AGAIN ? us_frontier_open_again(frontier) : us_frontier_open(frontier, in->offset);
 }
 
 void us_arrival_out(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_state_t state,
                     unsalt_core_out_t *out, size_t *n_out) {
     struct us_frontier *frontier = &core->parts[in->part].frontier;
-    uint64_t ticket = us_frontier_open(frontier, in->offset);
-    fill(core, in, state, ticket, &out[(*n_out)++]);
+    uint64_t ticket = us_arrival_open(core, in);
+    us_out_of(in, core->parts[in->part].generation, ticket, state, &out[(*n_out)++]);
     core->counters.received++;
     core->counters.state[state]++;
-    if (!us_state_handed_out(state)) {
+    if (!unsalt_state_handed_out(state)) {
         us_frontier_ack(frontier, ticket, NULL);
     }
 }
@@ -66,6 +58,9 @@ static int duplicate(struct unsalt_core *core, struct us_session *session, const
 int us_hold(struct unsalt_core *core, struct us_session *session, struct us_reasm *reasm, const unsalt_core_in_t *in,
             unsalt_core_out_t *out, size_t *n_out) {
     int err = us_budget_check(core, session, reasm, in);
+    if (err == US_BUDGET_AWAY) {
+        return us_turn_away(core, session, reasm, in, out, n_out);
+    }
     if (err != UNSALT_CORE_OK) {
         return err;
     }
@@ -78,7 +73,8 @@ int us_hold(struct unsalt_core *core, struct us_session *session, struct us_reas
     case US_INSERT_HELD:
         break;
     }
-    us_frontier_open(&core->parts[in->part].frontier, in->offset);
+    us_proof_note(core, session, reasm, in);
+    us_arrival_open(core, in);
     core->counters.received++;
     core->counters.state[UNSALT_STATE_HELD]++;
     core->counters.held_bytes += in->bytes;
@@ -102,6 +98,20 @@ static inline void in_order(struct unsalt_core *core, struct us_session *session
     if (in->flags & UNSALT_F_LAST) {
         session->last = true;
     }
+    if (core->params.cursors) {
+        us_handed_note(core, session, &out[*n_out - 1]);
+    }
+}
+
+static int late(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
+                unsalt_core_out_t *out, size_t *n_out) {
+    record_event(core, UNSALT_CORE_EV_LATE, session, in);
+    us_arrival_out(core, in, us_late_state(core, UNSALT_STATE_LATE), out, n_out);
+    if (core->params.cursors && out[*n_out - 1].state == UNSALT_STATE_LATE) {
+        us_handed_note(core, session, &out[*n_out - 1]);
+    }
+    us_changed(core, session);
+    return UNSALT_CORE_OK;
 }
 
 static int below_cursor(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
@@ -112,16 +122,15 @@ static int below_cursor(struct unsalt_core *core, struct us_session *session, co
     if (!us_skips_take(&session->skips, &core->mem, core->params.skips_max, in->seq)) {
         return duplicate(core, session, in, out, n_out);
     }
-    record_event(core, UNSALT_CORE_EV_LATE, session, in);
-    us_arrival_out(core, in, us_late_state(core, UNSALT_STATE_LATE), out, n_out);
-    return UNSALT_CORE_OK;
+    us_proof_contradicted(core, session, in);
+    return late(core, session, in, out, n_out);
 }
 
 void us_arrival_taken(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
     if (in->timestamp > session->newest) {
         session->newest = in->timestamp;
     }
-    us_lanes_learn(session, in);
+    us_lanes_learn(&session->rule, in);
     if (session->special & US_SPECIAL_SUSPECTS) {
         us_restart_copies(core, session);
     }
@@ -143,12 +152,19 @@ static int current(struct unsalt_core *core, struct us_session *session, const u
     if (session->start && !us_shown_reserve(&session->start->shown, &core->mem)) {
         return UNSALT_CORE_NOMEM;
     }
+    const struct us_redo_range *redo = session->redo ? us_redo_find(session->redo, in->seq) : NULL;
+    if (redo) {
+        return redo->skipped ? late(core, session, in, out, n_out) : duplicate(core, session, in, out, n_out);
+    }
     if (!starting && in->seq < session->reasm.cursor) {
         int err = below_cursor(core, session, in, out, n_out);
         if (err == UNSALT_CORE_OK && session->start) {
-            us_shown_add(&session->start->shown, in);
+            us_start_note(session->start, in);
         }
         return err;
+    }
+    if (us_any_away(&session->reasm) && us_away_has(&session->reasm.evidence->away, in->seq)) {
+        return late(core, session, in, out, n_out); /* its first copy was turned away */
     }
     if (!starting && !session->ready && in->seq == session->reasm.cursor) {
         in_order(core, session, in, out, n_out);
@@ -162,32 +178,46 @@ static int current(struct unsalt_core *core, struct us_session *session, const u
     return UNSALT_CORE_OK;
 }
 
-/* Below a session's first record a number can't be: it was never meant for this place. */
+/*
+ * What has no number, or none that can be used: below a session's first record it can't be, it was never meant for
+ * this place. Whoever says himself that a record is malformed has told it.
+ */
 static int unsequenced(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
+    bool malformed = in->kind == UNSALT_KIND_SEQUENCED || in->kind == UNSALT_KIND_MALFORMED;
+    unsalt_state_t state = in->kind == UNSALT_KIND_CONTROL ? UNSALT_STATE_CONTROL : UNSALT_STATE_UNSEQUENCED;
     if (in->kind == UNSALT_KIND_SEQUENCED) {
         bool number = in->seq == UNSALT_NO_SEQ || in->seq < core->params.seq_first;
         record_event(core, number ? UNSALT_CORE_EV_BELOW_FIRST : UNSALT_CORE_EV_OVERSIZED, NULL, in);
     }
     unsalt_core_in_t plain = *in;
     plain.seq = UNSALT_NO_SEQ;
-    us_arrival_out(core, &plain, in->kind == UNSALT_KIND_CONTROL ? UNSALT_STATE_CONTROL : UNSALT_STATE_UNSEQUENCED,
-                   out, n_out);
+    if (malformed && core->params.malformed == UNSALT_MALFORMED_DEAD_LETTER) {
+        state = UNSALT_STATE_DEAD_LETTERED;
+        plain.flags |= UNSALT_OUT_MALFORMED;
+    }
+    us_arrival_out(core, &plain, state, out, n_out);
     return UNSALT_CORE_OK;
 }
 
-/* An unknown session: its cursor is remembered, or seq_first, or found out (start.c). NULL: out of memory. */
+/*
+ * An unknown session: its cursor is remembered, or seq_first, or found out (start.c). NULL: out of memory. *cursor:
+ * what was *remembered.
+ */
 static struct us_session *unknown(struct unsalt_core *core, struct us_set *set, const unsalt_core_in_t *in,
-                                  uint32_t hash) {
+                                  uint32_t hash, struct us_cursor *cursor, bool *remembered) {
     struct us_session *session = us_session_new(core, set, in->session, in->session_len, hash);
     if (!session) {
         return NULL;
     }
     session->epoch = in->epoch;
-    if (us_cursors_take(&core->cursors, set->tag, in->session, in->session_len, &session->epoch,
-                        &session->reasm.cursor)) {
-        session->skips.floor = session->reasm.cursor;
+    *remembered = us_remembered_take(&core->remembered, set->tag, in->session, in->session_len, cursor);
+    if (*remembered) {
+        session->epoch = cursor->epoch;
+        session->reasm.cursor = cursor->cursor;
+        session->skips.floor = cursor->floor;
         return session;
     }
+    us_tell_forgotten(core, session, false);
     if (us_starts_at_first(core, set) && us_set_complete(set)) {
         session->reasm.cursor = core->params.seq_first;
         return session;
@@ -202,43 +232,69 @@ static struct us_session *unknown(struct unsalt_core *core, struct us_set *set, 
     return session;
 }
 
-static void forget_fresh(struct unsalt_core *core, struct us_session *session) {
-    if (!(session->special & US_SPECIAL_STARTING) && session->skips.floor) {
-        us_cursors_put(&core->cursors, &core->mem, session->set->tag, session->id, session->id_len, session->epoch,
-                       session->reasm.cursor);
+/* cursor: what was remembered of it, NULL = nothing. */
+static void forget_fresh(struct unsalt_core *core, struct us_session *session, const struct us_cursor *cursor) {
+    if (cursor) {
+        us_remembered_put_back(&core->remembered, &core->mem, session->set->tag, session->id, session->id_len, cursor);
     }
     core->counters.sessions_created--;
     us_session_free(core, session);
+}
+
+/* A marker counts for a session that is known; to one that isn't it says nothing that the clock wouldn't. */
+static int marker(struct unsalt_core *core, struct us_part *part, const unsalt_core_in_t *in,
+                  unsalt_core_out_t *out, size_t *n_out) {
+    uint32_t hash = us_session_hash(core, in->session, in->session_len);
+    uint32_t ref = us_session_find(core, part->set, in->session, in->session_len, hash);
+    struct us_session *session = ref ? us_session_wake(core, part->set, ref) : NULL;
+    int err = ref && !session ? UNSALT_CORE_NOMEM : UNSALT_CORE_OK;
+    if (session) {
+        err = us_marker(core, session, in);
+    }
+    return err == UNSALT_CORE_OK ? unsequenced(core, in, out, n_out) : err;
+}
+
+/* Its first record was turned away, so there is nothing to find its start with. The session may be gone. */
+static bool knows_nothing(const struct unsalt_core *core, const struct us_session *fresh) {
+    return core->last_session == fresh && (fresh->special & US_SPECIAL_STARTING) && fresh->reasm.held == 0 &&
+           !fresh->later;
 }
 
 /* session: that of the last record, if this one has the same id; else NULL. */
 static int sequenced(struct unsalt_core *core, struct us_part *part, struct us_session *session,
                      const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
     struct us_session *fresh = NULL;
+    struct us_cursor cursor;
+    bool remembered = false;
     uint32_t hash = 0;
     if (!session) {
-        hash = (uint32_t)us_hash(in->session, in->session_len, core->params.hash_seed);
-        session = us_session_find(part->set, in->session, in->session_len, hash);
+        hash = us_push_hash(core, in);
+        uint32_t ref = us_push_find(core, part->set, in);
+        session = ref ? us_session_wake(core, part->set, ref) : NULL;
+        if (ref && !session) {
+            return UNSALT_CORE_NOMEM;
+        }
     }
     if (!session) {
-        session = fresh = unknown(core, part->set, in, hash);
+        session = fresh = unknown(core, part->set, in, hash, &cursor, &remembered);
         if (!fresh) {
             return UNSALT_CORE_NOMEM;
         }
     }
-    session->active = core->now;
+    session->row->active = core->now;
+    session->restored = false;
     int err = US_EPOCH_CURRENT;
     if (in->epoch != session->epoch || (session->special & (US_SPECIAL_LATER | US_SPECIAL_STALE))) {
         err = us_epoch_arrival(core, session, in, out, n_out);
     }
-    core->last_session = session;
+    us_session_current(core, session);
     if (err == US_EPOCH_CURRENT) {
         err = current(core, session, in, out, n_out);
     }
-    if (fresh && err == UNSALT_CORE_OK) {
-        us_idlest_goes(core);
+    if (fresh && (err != UNSALT_CORE_OK || knows_nothing(core, fresh))) {
+        forget_fresh(core, fresh, remembered ? &cursor : NULL);
     } else if (fresh) {
-        forget_fresh(core, fresh);
+        us_idlest_goes(core);
     }
     return err;
 }
@@ -252,7 +308,7 @@ static inline bool is_last_session(const struct unsalt_core *core, const struct 
 
 static int fenced(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
     record_event(core, UNSALT_CORE_EV_OFFSET_BACK, NULL, in);
-    fill(core, in, UNSALT_STATE_FENCED, 0, &out[(*n_out)++]);
+    us_out_of(in, core->parts[in->part].generation, 0, UNSALT_STATE_FENCED, &out[(*n_out)++]);
     core->counters.received++;
     core->counters.state[UNSALT_STATE_FENCED]++;
     return UNSALT_CORE_OK;
@@ -260,6 +316,10 @@ static int fenced(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_c
 
 static int arrived(struct unsalt_core *core, struct us_part *part, const unsalt_core_in_t *in,
                    unsalt_core_out_t *out, size_t *n_out) {
+    if (in->kind == UNSALT_KIND_CONTROL && (in->flags & UNSALT_F_MARKER) && in->session_len > 0 &&
+        in->session_len <= core->params.session_id_max && in->since <= in->seq && in->seq != UNSALT_NO_SEQ) {
+        return marker(core, part, in, out, n_out);
+    }
     if (in->kind != UNSALT_KIND_SEQUENCED || in->session_len == 0 ||
         in->session_len > core->params.session_id_max || in->seq == UNSALT_NO_SEQ ||
         in->seq < core->params.seq_first) {
@@ -281,21 +341,49 @@ static void assume_lanes(const struct unsalt_core *core, const struct us_part *p
     in->since = elsewhere ? UNSALT_NO_SEQ : 0;
 }
 
+/* What an arrival changes of its partition. */
+static void read_on(struct unsalt_core *core, struct us_part *part, const unsalt_core_in_t *in) {
+    part->last_offset = in->flags & UNSALT_IN_AGAIN ? part->last_offset : in->offset;
+    part->at_end = false;
+    part->window_since = UNSALT_NEVER;
+    if (part->refused) {
+        part->refused = false;
+        us_stall_progress(core, part);
+    }
+}
+
+/* An earlier owner has done it. */
+static int done_before(struct unsalt_core *core, struct us_part *part, const unsalt_core_in_t *in,
+                       unsalt_core_out_t *out, size_t *n_out) {
+    us_arrival_out(core, in, UNSALT_STATE_DUPLICATE, out, n_out);
+    core->counters.done_before++;
+    read_on(core, part, in);
+    return UNSALT_CORE_OK;
+}
+
 int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core_out_t *out, size_t *n_out) {
     struct us_part *part = us_part_get(core, in->part);
-    if (!part || in->kind > UNSALT_KIND_CONTROL || in->offset < 0 || in->offset == INT64_MAX ||
+    if (!part || in->kind > UNSALT_KIND_MALFORMED || in->offset < 0 || in->offset == INT64_MAX ||
         (in->lanes && in->lane >= in->lanes)) {
         return UNSALT_CORE_INVAL;
     }
-    if (in->offset <= part->last_offset) {
+    bool again = in->flags & UNSALT_IN_AGAIN;
+    if (in->offset <= part->last_offset && !again) {
         return fenced(core, in, out, n_out);
     }
-    if (part->frontier.base == part->frontier.next && in->offset < part->frontier.next_offset) {
+    if (part->frontier.base == part->frontier.next && in->offset < part->frontier.next_offset && !again) {
         part->frontier.next_offset = in->offset; /* reading began lower than it was said to */
         us_horizon_init(&part->horizon, in->offset);
     }
-    if (!us_frontier_reserve(&part->frontier, &core->mem, 1)) {
+    int err = us_window_check(core, part, in);
+    if (err != UNSALT_CORE_OK) {
+        return err;
+    }
+    if (!us_ticket_reserve(core, part)) {
         return UNSALT_CORE_NOMEM;
+    }
+    if (part->done_ahead && us_done_before_has(core, part, in->offset)) {
+        return done_before(core, part, in, out, n_out);
     }
     unsalt_core_in_t by_configuration;
     if (core->params.lanes && in->since == UNSALT_NO_SEQ) {
@@ -303,14 +391,9 @@ int us_arrival(struct unsalt_core *core, const unsalt_core_in_t *in, unsalt_core
         assume_lanes(core, part, &by_configuration);
         in = &by_configuration;
     }
-    int err = arrived(core, part, in, out, n_out);
+    err = arrived(core, part, in, out, n_out);
     if (err == UNSALT_CORE_OK) {
-        part->last_offset = in->offset;
-        part->at_end = false;
-        if (part->refused) {
-            part->refused = false;
-            us_stall_progress(core, part);
-        }
+        read_on(core, part, in);
     }
     return err;
 }

@@ -56,10 +56,9 @@ static bool grow(struct us_cursors *cursors, const struct unsalt_mem *mem) {
 }
 
 bool us_cursors_put(struct us_cursors *cursors, const struct unsalt_mem *mem, uint32_t set, const void *id,
-                    uint32_t id_len, uint64_t epoch, uint64_t cursor) {
+                    uint32_t id_len, const struct us_cursor *cursor) {
     struct us_cursor_entry entry = entry_of(cursors, set, id, id_len);
-    entry.epoch = epoch;
-    entry.cursor = cursor;
+    entry.cursor = *cursor;
     uint32_t at = cursors->capacity ? find(cursors, &entry) : 0;
     if (cursors->capacity && cursors->entries[at].check) {
         cursors->entries[at] = entry;
@@ -92,15 +91,14 @@ static void free_slot(struct us_cursors *cursors, uint32_t hole) {
     cursors->count--;
 }
 
-bool us_cursors_take(struct us_cursors *cursors, uint32_t set, const void *id, uint32_t id_len, uint64_t *epoch,
-                     uint64_t *cursor) {
+bool us_cursors_take(struct us_cursors *cursors, uint32_t set, const void *id, uint32_t id_len,
+                     struct us_cursor *cursor) {
     if (!cursors->count)
         return false;
     struct us_cursor_entry entry = entry_of(cursors, set, id, id_len);
     uint32_t at = find(cursors, &entry);
     if (!cursors->entries[at].check)
         return false;
-    *epoch = cursors->entries[at].epoch;
     *cursor = cursors->entries[at].cursor;
     free_slot(cursors, at);
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Cursors of sessions that are gone from memory, remembered compactly: 32 bytes each, in an open-addressing table of
+ * Cursors of sessions that are not in memory, remembered compactly: 40 bytes each, in an open-addressing table of
  * bounded size, found by two independent seeded hashes (95 bits) of (set, id) instead of the id. When it is full
  * the insertion fails, and the caller notes that the set forgot something.
  */
@@ -10,9 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct us_cursor {
+    uint64_t epoch, cursor;
+    uint64_t floor; /* below it nobody knows any more which numbers were given up */
+};
 struct us_cursor_entry {
     uint64_t hash;
-    uint64_t epoch, cursor;
+    struct us_cursor cursor;
     uint32_t check; /* second hash, odd; 0 = free */
     uint32_t set;   /* lane set, any value */
 };
@@ -31,10 +35,10 @@ void us_cursors_destroy(struct us_cursors *cursors, const struct unsalt_mem *mem
  * nothing changed then (replacing can't fail).
  */
 bool us_cursors_put(struct us_cursors *cursors, const struct unsalt_mem *mem, uint32_t set, const void *id,
-                    uint32_t id_len, uint64_t epoch, uint64_t cursor);
-/* Takes the entry out. Returns false if there is none; then *epoch and *cursor are untouched. */
-bool us_cursors_take(struct us_cursors *cursors, uint32_t set, const void *id, uint32_t id_len, uint64_t *epoch,
-                     uint64_t *cursor);
+                    uint32_t id_len, const struct us_cursor *cursor);
+/* Takes the entry out. Returns false if there is none; then *cursor is untouched. */
+bool us_cursors_take(struct us_cursors *cursors, uint32_t set, const void *id, uint32_t id_len,
+                     struct us_cursor *cursor);
 /* Drops every entry of a set. O(capacity). */
 void us_cursors_drop_set(struct us_cursors *cursors, uint32_t set);
 #endif

@@ -3,7 +3,8 @@
  * Epochs: runs of a producer. Records of a higher epoch are kept apart until every lane that may carry the session has
  * shown that epoch, or was read past its first sight; then the current run is over: what it still holds is released,
  * its gaps give way (reason `epoch`), and the later run takes over at seq_first. Records of a lower epoch are stale;
- * restart_k consecutive ones mean that the producer went back.
+ * restart_k consecutive ones mean that the producer went back: of those that are newer than all that was accepted,
+ * since a slow lane may show the tail of an earlier run.
  */
 #include <core/engine.h>
 #include <stddef.h>
@@ -13,6 +14,8 @@
  * one takes over without more evidence.
  */
 #define LATER_MAX 1024
+/* How long a run that is over waits for the acknowledgement of its last records, if cursors are kept. */
+#define TAKEOVER_WAIT_NS UINT64_C(1000000000)
 
 struct us_later *us_later_of(const struct us_wait *wait) {
     return (struct us_later *)((char *)wait - offsetof(struct us_later, wait));
@@ -26,6 +29,7 @@ struct us_later *us_later_new(struct unsalt_core *core, struct us_session *sessi
     us_wait_init(&later->wait, US_WAIT_EPOCH, session);
     later->epoch = epoch;
     later->newest = INT64_MIN;
+    later->rule.since = UNSALT_NO_SEQ;
     later->reasm.cursor = core->params.seq_first;
     if (!us_wait_reserve(core)) {
         us_free(&core->mem, later);
@@ -71,8 +75,12 @@ static struct us_later *later_find(const struct us_session *session, uint64_t ep
     return found;
 }
 
+/* A partition that isn't here yet may carry the tail of an earlier run. */
 static bool shown_everywhere(const struct us_later *later) {
     const struct us_set *set = later->wait.session->set;
+    if (!us_set_complete(set)) {
+        return false;
+    }
     for (uint32_t i = 0; i < set->part_count; i++) {
         if (!us_shown_part(&later->shown, set->parts[i])) {
             return false;
@@ -102,8 +110,9 @@ static int later_arrival(struct unsalt_core *core, struct us_session *session, c
     }
     later->newest = in->timestamp > later->newest ? in->timestamp : later->newest;
     us_shown_add(&later->shown, in);
+    us_lanes_learn(&later->rule, in);
     if (later->start) {
-        us_shown_add(&later->start->shown, in);
+        us_start_note(later->start, in);
     }
     if (fresh) {
         us_later_insert(session, fresh);
@@ -138,6 +147,8 @@ static void put_before(struct unsalt_core *core, struct us_session *session, str
     us_wait_cancel(core, &session->start->wait);
     later->start = session->start;
     later->reasm = session->reasm;
+    later->rule = session->rule;
+    session->rule = (struct us_lane_rule){.since = UNSALT_NO_SEQ};
     later->newest = session->newest;
     session->reasm = *reasm;
     session->newest = INT64_MIN;
@@ -162,7 +173,7 @@ static int earlier_arrival(struct unsalt_core *core, struct us_session *session,
         err = us_hold(core, session, &reasm, in, out, n_out);
     }
     bool still = session->special & US_SPECIAL_STARTING; /* a full budget may just have started it */
-    if (err == UNSALT_CORE_OK && still) {
+    if (err == UNSALT_CORE_OK && still && reasm.held) { /* not turned away */
         put_before(core, session, later, start, &reasm, in->epoch);
         us_arrival_taken(core, session, in);
         return err;
@@ -191,11 +202,11 @@ static int went_back(struct unsalt_core *core, struct us_session *session, const
     if (later->start && us_shown_reserve(&later->start->shown, &core->mem)) {
         err = us_hold(core, session, &later->reasm, in, out, n_out);
     }
-    if (err != UNSALT_CORE_OK) {
+    if (err != UNSALT_CORE_OK || later->reasm.held == 0) { /* refused, or turned away */
         us_later_free(core, later);
         return err;
     }
-    us_shown_add(&later->start->shown, in);
+    us_start_note(later->start, in);
     later->newest = in->timestamp;
     later->back = true;
     session->stale_run = 0;
@@ -219,12 +230,25 @@ int us_stale(struct unsalt_core *core, struct us_session *session, const unsalt_
     return UNSALT_CORE_OK;
 }
 
+/*
+ * Is it a sign that the producer went back? Of a session that is known by its cursor alone, an earlier run may be read
+ * again, and there is nothing to compare it with: only if that lasts, it is one.
+ */
+static bool is_newer(const struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
+    if (session->newest == INT64_MIN) {
+        session->stale_since = session->stale_since ? session->stale_since : core->now;
+        return core->now - session->stale_since >= core->params.gap_stall_max_ns;
+    }
+    return in->timestamp < 0 || in->timestamp > session->newest;
+}
+
 static int stale_arrival(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                          unsalt_core_out_t *out, size_t *n_out) {
-    if (session->stale_run + 1u >= core->params.restart_k) {
+    bool newer = is_newer(core, session, in);
+    if (newer && session->stale_run + 1u >= core->params.restart_k) {
         return went_back(core, session, in, out, n_out);
     }
-    session->stale_run++;
+    session->stale_run = (uint16_t)(session->stale_run + newer);
     session->special |= US_SPECIAL_STALE;
     return us_stale(core, session, in, out, n_out);
 }
@@ -281,6 +305,9 @@ static void take_over(struct unsalt_core *core, struct us_session *session) {
     us_reasm_destroy(&session->reasm, &core->chunks);
     us_skips_destroy(&session->skips, &core->mem);
     us_start_free(core, session->start);
+    us_redo_free(core, session);
+    us_handed_former(core, session);
+    us_changed(core, session);
     session->skips = (struct us_skips){0};
     session->reasm = later->reasm;
     session->before = session->newest > session->before ? session->newest : session->before;
@@ -292,10 +319,7 @@ static void take_over(struct unsalt_core *core, struct us_session *session) {
     session->newest = later->newest;
     session->start = NULL;
     session->last = false;
-    session->lanes = 0; /* the lanes of a run are its own */
-    session->lanes_vary = false;
-    session->since = UNSALT_NO_SEQ;
-    session->upto = 0;
+    session->rule = later->rule; /* the lanes of a run are its own */
     session->later = later->next;
     uint8_t cleared = US_SPECIAL_STARTING | US_SPECIAL_STARTED | US_SPECIAL_ENDING | US_SPECIAL_STALE;
     session->special = (uint8_t)(session->special & ~cleared);
@@ -324,6 +348,20 @@ static void next_is_over(struct unsalt_core *core, struct us_session *session) {
     }
 }
 
+/*
+ * A cursor tells of one run. As long as the application has records of this run, the next one waits, for a while: else
+ * a checkpoint that is taken in between would tell of the next run, and after a crash these would be stale.
+ */
+static bool waits_for_acks(const struct unsalt_core *core, struct us_session *session) {
+    bool waits = session->open > 0 && (session->takeover_at == 0 || core->now < session->takeover_at);
+    if (!waits) {
+        session->takeover_at = 0;
+    } else if (session->takeover_at == 0) {
+        session->takeover_at = us_time_add(core->now, TAKEOVER_WAIT_NS);
+    }
+    return waits;
+}
+
 void us_epoch_continue(struct unsalt_core *core, struct us_session *session) {
     if (session->ready) {
         return;
@@ -338,6 +376,10 @@ void us_epoch_continue(struct unsalt_core *core, struct us_session *session) {
     }
     if (session->reasm.held) {
         us_give_up(core, session, UNSALT_GAP_EPOCH);
+        return;
+    }
+    if (waits_for_acks(core, session)) {
+        us_wait_at(core, &session->gap, session->takeover_at);
         return;
     }
     take_over(core, session);

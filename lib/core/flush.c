@@ -4,7 +4,7 @@
  * arrived by then gives way; later arrivals are waited for as ever. A session is marked, and its gaps follow one
  * another as it is drained; those that find no room for their event now go with the next expire.
  */
-#include <core/engine.h>
+#include <core/doze.h>
 
 bool us_flush_wanted(const struct unsalt_core *core, struct us_session *session) {
     session->flushing = us_reasm_oldest(&session->reasm) <= core->flush_time;
@@ -27,10 +27,24 @@ static void flush(struct unsalt_core *core, struct us_session *session) {
     }
 }
 
+/* All that doze. Without memory they are flushed with the next expire. */
+static void wake(struct unsalt_core *core, struct us_set *set) {
+    if (us_doze_wake_all(core, set)) {
+        return;
+    }
+    for (struct us_doze *doze = set->doze_first; doze; doze = doze->next) {
+        doze->flushing = true;
+        us_wait_at(core, &doze->wait, core->now);
+    }
+}
+
 void unsalt_core_flush(unsalt_core_t *core, uint64_t now) {
     core->flush_time = us_core_time(core, now);
+    core->make_room |= core->failing;
+    core->failing = false;
     for (struct us_set *set = core->sets; set; set = set->next) {
-        for (struct us_session *session = us_session_first(set); session; session = us_session_next(session)) {
+        wake(core, set);
+        for (struct us_session *session = set->awake_first; session; session = session->awake_next) {
             flush(core, session);
         }
     }

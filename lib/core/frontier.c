@@ -6,7 +6,21 @@
 #define MAX_OUTSTANDING (UINT64_C(1) << 31)
 
 void us_frontier_init(struct us_frontier *frontier, int64_t start) {
-    *frontier = (struct us_frontier){.stretch_next = -1, .next_offset = start};
+    *frontier = (struct us_frontier){.limit = MAX_OUTSTANDING, .stretch_next = -1, .next_offset = start};
+}
+
+static void set_room(struct us_frontier *frontier) {
+    frontier->room = frontier->bits < frontier->limit ? frontier->bits : frontier->limit;
+}
+
+void us_frontier_limit(struct us_frontier *frontier, uint64_t limit) {
+    frontier->limit = limit;
+    set_room(frontier);
+}
+
+void us_frontier_narrow(struct us_frontier *frontier, uint64_t tickets) {
+    set_room(frontier);
+    frontier->room = tickets < frontier->room ? tickets : frontier->room;
 }
 
 void us_frontier_destroy(struct us_frontier *frontier, const struct unsalt_mem *mem) {
@@ -54,7 +68,7 @@ static struct us_stretch *bigger_stretches(const struct us_frontier *frontier, c
 bool us_frontier_grow(struct us_frontier *frontier, const struct unsalt_mem *mem, uint32_t more) {
     uint64_t outstanding = frontier->next - frontier->base + more;
     uint64_t stretch_need = (uint64_t)frontier->stretch_count + more;
-    if (outstanding > MAX_OUTSTANDING)
+    if (outstanding > frontier->limit)
         return false;
     uint64_t bits = round_up(frontier->bits ? frontier->bits : FIRST_BITS, outstanding);
     uint64_t capacity = round_up(frontier->stretch_capacity ? frontier->stretch_capacity : FIRST_STRETCHES,
@@ -78,6 +92,7 @@ bool us_frontier_grow(struct us_frontier *frontier, const struct unsalt_mem *mem
         us_free(mem, frontier->done);
         frontier->done = done;
         frontier->bits = bits;
+        set_room(frontier);
     }
     return true;
 }
@@ -91,7 +106,7 @@ void us_frontier_stretch(struct us_frontier *frontier, int64_t offset) {
 }
 
 /* Drops the stretches that lie below base altogether. */
-static void drop_stretches(struct us_frontier *frontier) {
+void us_frontier_drop_stretches(struct us_frontier *frontier) {
     uint32_t mask = frontier->stretch_capacity - 1;
     while (frontier->stretch_count > 1 &&
            frontier->stretches[(frontier->stretch_first + 1) & mask].ticket <= frontier->base) {
@@ -115,5 +130,5 @@ void us_frontier_advance(struct us_frontier *frontier) {
             break;
     } while (ticket < frontier->next);
     frontier->base = ticket;
-    drop_stretches(frontier);
+    us_frontier_drop_stretches(frontier);
 }

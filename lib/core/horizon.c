@@ -39,6 +39,10 @@ bool us_horizon_wants(const struct us_horizon *horizon, uint64_t need) {
     return horizon->count == 0 || horizon->pending[horizon->count - 1].asked < need;
 }
 
+uint64_t us_horizon_may_ask(const struct us_horizon *horizon, uint64_t apart) {
+    return horizon->asked ? horizon->asked + apart : 0;
+}
+
 void us_horizon_ask(struct us_horizon *horizon, uint64_t now) {
     horizon->asked = now;
     horizon->in_flight = true;

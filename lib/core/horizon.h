@@ -28,9 +28,11 @@ void us_horizon_init(struct us_horizon *horizon, int64_t start);
 bool us_horizon_passed(struct us_horizon *horizon, int64_t offset);
 /*
  * Should a question be sent so that the horizon may reach `need`? Not while one is in flight, not if one asked at or
- * after `need` is pending, not with all slots pending.
+ * after `need` is pending, not with all slots pending. It is to wait until us_horizon_may_ask().
  */
 bool us_horizon_wants(const struct us_horizon *horizon, uint64_t need);
+/* When the next question may be sent: they are `apart` ns from each other. */
+uint64_t us_horizon_may_ask(const struct us_horizon *horizon, uint64_t apart);
 /* A question was sent at `now`; none is in flight. */
 void us_horizon_ask(struct us_horizon *horizon, uint64_t now);
 /*

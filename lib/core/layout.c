@@ -138,14 +138,52 @@ static void search_topic(struct search *s, size_t index, int32_t partitions) {
             miss(s, topic, p);
 }
 
+/* A block is looked at once, by the lowest partition of it that is owned. */
+static void search_block(struct search *s, const struct us_owned *entry, int32_t partitions) {
+    int32_t block = s->topics->count, first = entry->partition - entry->partition % block;
+    if (entry->partition >= partitions) /* the topic has grown: no session of ours is spread there */
+        return;
+    for (int32_t p = first; p < entry->partition; p++)
+        if (owns(s, entry->topic, p))
+            return;
+    for (int32_t p = first; p < first + block; p++)
+        if (p != entry->partition && !owns(s, entry->topic, p))
+            miss(s, entry->topic, p);
+}
+
 size_t us_layout_missing(enum us_layout layout, const struct us_lane_topics *topics, int32_t partitions,
                          const struct us_owned *owned, size_t n, struct us_missing *missing, size_t max) {
     struct search s = {topics, owned, n, is_sorted(owned, n), missing, max, 0};
     for (size_t i = 0; i < n; i++) {
         if (layout == US_LAYOUT_TOPICS)
             search_lane_topics(&s, &owned[i]);
+        else if (layout == US_LAYOUT_BLOCK)
+            search_block(&s, &owned[i], partitions);
         else
             search_topic(&s, i, partitions);
     }
     return s.count;
+}
+
+int32_t us_layout_block(uint32_t hash, int32_t partitions, uint16_t block, uint16_t lanes, uint16_t lane) {
+    uint32_t blocks = (uint32_t)partitions / block;
+    uint32_t within = lanes > 1 ? lane : hash / blocks % block;
+    return (int32_t)(hash % blocks * block + within);
+}
+
+size_t us_layout_block_members(int32_t partitions, uint16_t block, char *text, size_t size) {
+    int32_t blocks = partitions / block;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t members = 1; members <= blocks; members++) {
+        char number[16];
+        int len = snprintf(number, sizeof number, "%s%d", used ? ", " : "", members);
+        if (blocks % members != 0)
+            continue;
+        if (used + (size_t)len >= size)
+            break;
+        memcpy(text + used, number, (size_t)len + 1);
+        used += (size_t)len;
+    }
+    return used;
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum us_layout { US_LAYOUT_HASH, US_LAYOUT_TOPICS };
+enum us_layout { US_LAYOUT_HASH, US_LAYOUT_TOPICS, US_LAYOUT_BLOCK };
 
 /*
  * The lane topics of a base topic: lane 0 is the base itself, lane k is "<base>.lane-<k>", unless names are given
@@ -34,6 +34,20 @@ struct us_topic_lane {
 };
 struct us_topic_lane us_topic_lane(const struct us_lane_topics *topics, const char *topic);
 
+/*
+ * Layout block: N partitions are N / B blocks of B neighbours, B the most lanes there may be. `hash` is murmur2 of the
+ * session id without its sign bit; it picks the block. Lane k of a session of S > 1 lanes is the block's partition k. A
+ * session of one lane goes to any partition of its block, by what is left of the hash: all of them on the block's first
+ * partition would be skew made by ourselves. 1 <= lanes <= B, lane < lanes, N a multiple of B.
+ */
+int32_t us_layout_block(uint32_t hash, int32_t partitions, uint16_t block, uint16_t lanes, uint16_t lane);
+/*
+ * Among how many members the range assignor can divide N partitions without cutting a block of B: the divisors of
+ * N / B, as text "1, 2, 3, 6". Terminated, cut at the end if `size` is too small, which is at least 1. Returns the
+ * length written.
+ */
+size_t us_layout_block_members(int32_t partitions, uint16_t block, char *text, size_t size);
+
 /* One owned partition. */
 struct us_owned {
     const char *topic;
@@ -47,8 +61,9 @@ struct us_missing {
 /*
  * Co-location: every partition of a lane set of which one is owned must be owned too. Layout topics: the lane set
  * of partition i is partition i of all `count` lane topics. Layout hash: all partitions 0..partitions-1 of the
- * topic. Returns how many are missing in all; the first `max` are written. Quick when `owned` is sorted by topic
- * (strcmp) and partition, as rd_kafka_topic_partition_list_sort() leaves it; right in any order.
+ * topic. Layout block: of those, each `count` neighbours, beginning at a multiple of `count`. Returns how many are
+ * missing in all; the first `max` are written. Quick when `owned` is sorted by topic (strcmp) and partition, as
+ * rd_kafka_topic_partition_list_sort() leaves it; right in any order.
  */
 size_t us_layout_missing(enum us_layout layout, const struct us_lane_topics *topics, int32_t partitions,
                          const struct us_owned *owned, size_t n, struct us_missing *missing, size_t max);

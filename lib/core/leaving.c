@@ -32,7 +32,7 @@ bool us_leaving_reserve(struct unsalt_core *core, uint32_t more) {
     return true;
 }
 
-void us_leaving_add(struct unsalt_core *core, const struct us_held *held, unsalt_state_t state) {
+const unsalt_core_out_t *us_leaving_add(struct unsalt_core *core, const struct us_held *held, unsalt_state_t state) {
     struct us_leaving *leaving = &core->leaving;
     struct us_part *part = &core->parts[held->part];
     unsalt_core_out_t *out = &leaving->records[(leaving->first + leaving->count++) % leaving->capacity];
@@ -51,7 +51,8 @@ void us_leaving_add(struct unsalt_core *core, const struct us_held *held, unsalt
     core->counters.state[UNSALT_STATE_HELD]--;
     core->counters.state[state]++;
     core->counters.held_bytes -= held->bytes;
-    if (!us_state_handed_out(state)) {
+    if (!unsalt_state_handed_out(state)) {
         us_frontier_ack(&part->frontier, ticket, NULL);
     }
+    return out;
 }

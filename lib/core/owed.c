@@ -18,20 +18,20 @@ static bool lane_in_range(uint64_t first, uint64_t last, uint16_t lane, uint16_t
 }
 
 static bool gap_owed_by(const struct us_session *session, const struct us_part *part) {
-    uint64_t first = session->reasm.cursor, last = us_reasm_lowest(&session->reasm) - 1;
+    uint64_t first = session->reasm.cursor, last = us_gap_last(session);
     if (part->lane < 0 || !us_lanes_known(session, first, last)) {
         return true;
     }
-    return lane_in_range(first, last, (uint16_t)part->lane, session->lanes);
+    return lane_in_range(first, last, (uint16_t)part->lane, session->rule.lanes);
 }
 
 static bool start_owed_by(const struct unsalt_core *core, const struct us_session *session,
                           const struct us_part *part, uint32_t index) {
-    if (us_shown_part(&session->start->shown, index)) {
+    if (us_shown_past(&session->start->shown, index, us_reasm_lowest(&session->reasm))) {
         return false;
     }
     bool lanes_known = part->lane >= 0 && us_lanes_from_first(core, session);
-    return !lanes_known || part->lane < session->lanes;
+    return !lanes_known || part->lane < session->rule.lanes;
 }
 
 bool us_owed_by(const struct unsalt_core *core, const struct us_wait *wait, const struct us_part *part,
@@ -44,6 +44,7 @@ bool us_owed_by(const struct unsalt_core *core, const struct us_wait *wait, cons
     case US_WAIT_EPOCH:
         return !us_shown_part(&us_later_of(wait)->shown, index);
     case US_WAIT_QUIET:
+    case US_WAIT_DOZE: /* whoever asks for one of these asks for its view */
         break;
     }
     return false;

@@ -3,51 +3,62 @@
 #include <string.h>
 
 /*
- * Extra FIFOs that are looked at for the earliest arrival. A producer that makes more of them is waited for longer than
+ * Piles that are looked at for the earliest arrival. A producer that makes more of them is waited for longer than
  * it need be, rather than making each verdict cost a walk over all that is held.
  */
 #define OLDEST_LOOK 64
 
-#define LANES_UNKNOWN 4 /* FIFOs of a session whose S is unknown: by source partition, modulo this */
-
-void us_reasm_destroy(struct us_reasm *reasm, struct us_chunks *chunks) {
+void us_reasm_empty(struct us_reasm *reasm, struct us_chunks *chunks) {
     for (uint32_t i = 0; i < reasm->lane_count; i++) {
         us_fifo_clear(&reasm->lanes[i].fifo, chunks);
+        reasm->lanes[i].node.index = US_HEAP_OUT;
     }
-    us_free(chunks->mem, reasm->lanes);
     struct us_irregular *irregular = reasm->irregular;
     if (irregular) {
-        while (irregular->extra) {
-            struct us_lane *next = irregular->extra->next;
-            us_fifo_clear(&irregular->extra->fifo, chunks);
-            us_free(chunks->mem, irregular->extra);
-            irregular->extra = next;
+        for (uint32_t i = 0; i < irregular->pile_count; i++) {
+            us_fifo_clear(&irregular->piles[i].lane->fifo, chunks);
+            us_free(chunks->mem, irregular->piles[i].lane);
         }
+        us_free(chunks->mem, irregular->piles);
+        us_near_destroy(&irregular->near, chunks);
         us_heap_destroy(&irregular->heap, chunks->mem);
         us_seqset_destroy(&irregular->seqs, chunks->mem);
         us_free(chunks->mem, irregular);
     }
+    us_evidence_destroy(reasm->evidence, chunks->mem);
+    *reasm = (struct us_reasm){.lanes = reasm->lanes, .lane_count = reasm->lane_count};
+}
+
+void us_reasm_destroy(struct us_reasm *reasm, struct us_chunks *chunks) {
+    us_reasm_empty(reasm, chunks);
+    us_free(chunks->mem, reasm->lanes);
     memset(reasm, 0, sizeof(*reasm));
+}
+
+bool us_reasm_lanes(struct us_reasm *reasm, struct us_chunks *chunks, uint16_t need) {
+    if (reasm->lane_count >= need) {
+        return true;
+    }
+    struct us_lane *grown = us_realloc_array(chunks->mem, reasm->lanes, need, sizeof(*grown));
+    if (!grown) {
+        return false;
+    }
+    memset(grown + reasm->lane_count, 0, (need - reasm->lane_count) * sizeof(*grown));
+    for (uint32_t i = reasm->lane_count; i < need; i++) {
+        grown[i].node.index = US_HEAP_OUT;
+    }
+    reasm->lanes = grown;
+    reasm->lane_count = need;
+    return true;
 }
 
 /* Nothing is held: the next record decides the mode. */
 static bool choose_mode(struct us_reasm *reasm, struct us_chunks *chunks, uint16_t lanes) {
-    bool lane_mode = lanes >= 1 && lanes <= US_LANE_MODE_MAX;
-    uint16_t need = lane_mode ? lanes : LANES_UNKNOWN;
-    if (reasm->lane_count < need) {
-        struct us_lane *grown = us_realloc_array(chunks->mem, reasm->lanes, need, sizeof(*grown));
-        if (!grown) {
-            return false;
-        }
-        memset(grown + reasm->lane_count, 0, (need - reasm->lane_count) * sizeof(*grown));
-        for (uint32_t i = reasm->lane_count; i < need; i++) {
-            grown[i].node.index = US_HEAP_OUT;
-        }
-        reasm->lanes = grown;
-        reasm->lane_count = need;
-    }
-    if (!lane_mode) {
+    if (lanes == 0 || lanes > US_LANE_MODE_MAX) {
         return us_irregular_enter(reasm, chunks);
+    }
+    if (!us_reasm_lanes(reasm, chunks, lanes)) {
+        return false;
     }
     reasm->modulus = lanes;
     reasm->cursor_lane = (uint16_t)(reasm->cursor % lanes);
@@ -65,7 +76,7 @@ bool us_reasm_has(const struct us_reasm *reasm, uint64_t seq) {
         return false;
     }
     if (reasm->modulus == 0) {
-        return us_seqset_has(&reasm->irregular->seqs, seq);
+        return us_irregular_has(reasm, seq);
     }
     const struct us_lane *lane = &reasm->lanes[seq % reasm->modulus];
     const struct us_fifo *fifo = &lane->fifo;
@@ -76,7 +87,7 @@ bool us_reasm_has(const struct us_reasm *reasm, uint64_t seq) {
         return true;
     }
     struct us_fifo_walk walk = us_fifo_walk(fifo);
-    const struct us_held *held;
+    const struct us_held_entry *held;
     while ((held = us_fifo_walk_next(&walk)) && held->seq < seq) {
     }
     return held && held->seq == seq;
@@ -91,7 +102,7 @@ enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks,
         return us_irregular_insert(reasm, chunks, held);
     }
     struct us_lane *lane = &reasm->lanes[held->lane < reasm->modulus ? held->lane : 0];
-    if (lane->fifo.count == 0 || held->seq != lane->last + reasm->modulus) {
+    if (lane->fifo.count == 0 || !us_continues(lane->last, reasm->modulus, held->seq)) {
         lane = &reasm->lanes[held->seq % reasm->modulus];
         if (lane->fifo.count && held->seq <= lane->last) {
             if (is_sure_duplicate(reasm, lane, held->seq)) {
@@ -103,12 +114,9 @@ enum us_insert us_reasm_insert(struct us_reasm *reasm, struct us_chunks *chunks,
             return us_irregular_insert(reasm, chunks, held);
         }
     }
-    struct us_held *entry = us_fifo_add(&lane->fifo, chunks);
-    if (!entry) {
+    if (!us_reasm_append(lane, chunks, held)) {
         return US_INSERT_NOMEM;
     }
-    *entry = *held;
-    lane->last = held->seq;
     reasm->held++;
     reasm->held_bytes += held->bytes;
     return US_INSERT_HELD;
@@ -119,7 +127,7 @@ uint64_t us_reasm_lowest(const struct us_reasm *reasm) {
         return UNSALT_NO_SEQ;
     }
     if (reasm->modulus == 0) {
-        return us_heap_key(&reasm->irregular->heap);
+        return us_irregular_lowest(reasm->irregular);
     }
     uint64_t lowest = UNSALT_NO_SEQ;
     for (uint32_t i = 0; i < reasm->modulus; i++) {
@@ -147,9 +155,13 @@ uint64_t us_reasm_oldest(const struct us_reasm *reasm) {
     for (uint32_t i = 0; i < reasm->lane_count; i++) {
         oldest = earlier(&reasm->lanes[i], oldest);
     }
-    const struct us_lane *extra = reasm->irregular ? reasm->irregular->extra : NULL;
-    for (int i = 0; extra && i < OLDEST_LOOK; extra = extra->next, i++) {
-        oldest = earlier(extra, oldest);
+    const struct us_irregular *irregular = reasm->irregular;
+    for (uint32_t i = 0; irregular && i < irregular->pile_count && i < OLDEST_LOOK; i++) {
+        oldest = earlier(irregular->piles[i].lane, oldest);
+    }
+    if (irregular && irregular->near.count) {
+        uint64_t arrived = us_near_at(&irregular->near, irregular->near.oldest)->arrived;
+        oldest = arrived < oldest ? arrived : oldest;
     }
     return oldest;
 }
@@ -159,7 +171,7 @@ bool us_reasm_next_held(const struct us_reasm *reasm) {
         return false;
     }
     if (reasm->modulus == 0) {
-        return us_heap_key(&reasm->irregular->heap) == reasm->cursor;
+        return us_irregular_lowest(reasm->irregular) == reasm->cursor;
     }
     const struct us_fifo *fifo = &reasm->lanes[reasm->cursor_lane].fifo;
     return fifo->count && us_fifo_head(fifo)->seq == reasm->cursor;
@@ -175,17 +187,18 @@ uint32_t us_reasm_pop(struct us_reasm *reasm, struct us_chunks *chunks, uint64_t
     }
     uint32_t n = 0, lane = reasm->cursor_lane, modulus = reasm->modulus;
     uint64_t cursor = reasm->cursor, bytes = 0;
+    struct us_lane *lanes = reasm->lanes;
     while (n < max) {
-        struct us_fifo *fifo = &reasm->lanes[lane].fifo;
+        struct us_fifo *fifo = &lanes[lane].fifo;
         if (fifo->count == 0) {
             break;
         }
-        const struct us_held *head = us_fifo_head(fifo);
+        const struct us_held_entry *head = us_fifo_head(fifo);
         if (head->seq != cursor) {
             break;
         }
         __builtin_prefetch(head + 2);
-        us_held_out(head, now, &out[n++]);
+        us_held_out(head, fifo->head->source, now, &out[n++]);
         bytes += head->bytes;
         cursor++;
         us_fifo_pop(fifo, chunks);
@@ -213,14 +226,19 @@ struct removal {
     void *opaque;
 };
 
-static void removed(void *opaque, const struct us_held *held) {
+static void removed_near(void *opaque, const struct us_held *held) {
     struct removal *removal = opaque;
     removal->reasm->held--;
     removal->reasm->held_bytes -= held->bytes;
+    removal->gone(removal->opaque, held);
+}
+
+static void removed(void *opaque, const struct us_held *held) {
+    const struct removal *removal = opaque;
     if (removal->reasm->modulus == 0) {
         us_seqset_remove(&removal->reasm->irregular->seqs, held->seq);
     }
-    removal->gone(removal->opaque, held);
+    removed_near(opaque, held);
 }
 
 void us_reasm_remove_part(struct us_reasm *reasm, struct us_chunks *chunks, uint16_t part,
@@ -233,9 +251,10 @@ void us_reasm_remove_part(struct us_reasm *reasm, struct us_chunks *chunks, uint
         us_fifo_remove_part(&reasm->lanes[i].fifo, chunks, part, removed, &removal);
     }
     if (reasm->modulus == 0) {
-        for (struct us_lane *extra = reasm->irregular->extra; extra; extra = extra->next) {
-            us_fifo_remove_part(&extra->fifo, chunks, part, removed, &removal);
+        for (uint32_t i = 0; i < reasm->irregular->pile_count; i++) {
+            us_fifo_remove_part(&reasm->irregular->piles[i].lane->fifo, chunks, part, removed, &removal);
         }
+        us_near_remove_part(&reasm->irregular->near, chunks, part, removed_near, &removal);
         us_irregular_rebuild(reasm, chunks);
         return;
     }
@@ -250,8 +269,8 @@ void us_reasm_remove_part(struct us_reasm *reasm, struct us_chunks *chunks, uint
 static uint32_t count_part(const struct us_fifo *fifo, uint16_t part) {
     uint32_t n = 0;
     struct us_fifo_walk walk = us_fifo_walk(fifo);
-    for (const struct us_held *held; (held = us_fifo_walk_next(&walk));) {
-        n += held->part == part;
+    while (us_fifo_walk_next(&walk)) {
+        n += walk.chunk->source.of.part == part;
     }
     return n;
 }
@@ -264,9 +283,13 @@ uint32_t us_reasm_count_part(const struct us_reasm *reasm, uint16_t part) {
     for (uint32_t i = 0; i < reasm->lane_count; i++) {
         n += count_part(&reasm->lanes[i].fifo, part);
     }
-    const struct us_lane *extra = reasm->irregular ? reasm->irregular->extra : NULL;
-    for (; extra; extra = extra->next) {
-        n += count_part(&extra->fifo, part);
+    const struct us_irregular *irregular = reasm->irregular;
+    for (uint32_t i = 0; irregular && i < irregular->pile_count; i++) {
+        n += count_part(&irregular->piles[i].lane->fifo, part);
+    }
+    const struct us_near *near = irregular ? &irregular->near : NULL;
+    for (uint64_t seq = near ? us_near_first(near) : UINT64_MAX; seq != UINT64_MAX; seq = us_near_next(near, seq)) {
+        n += us_near_at(near, seq)->part == part;
     }
     return n;
 }

@@ -8,7 +8,7 @@
  *   - restart_k of them in a row: the producer has restarted;
  *   - restart_quiet_ns of silence: it has, unless there are no timestamps and none of them is a first record.
  */
-#include <core/engine.h>
+#include <core/budget.h>
 
 #define ABSURD ((uint64_t)1 << 20)
 
@@ -51,16 +51,10 @@ static struct us_suspects *suspects_of(struct unsalt_core *core, struct us_sessi
 }
 
 static bool room_for_one(struct unsalt_core *core, struct us_suspects *suspects) {
-    if (suspects->count == suspects->capacity) {
-        uint32_t capacity = suspects->capacity ? 2 * suspects->capacity : 8;
-        struct us_held *held = us_realloc_array(&core->mem, suspects->held, capacity, sizeof(*held));
-        if (!held) {
-            return false;
-        }
-        suspects->held = held;
-        suspects->capacity = capacity;
-    }
-    return us_leaving_reserve(core, 1);
+    struct us_held *held =
+        us_array_room(&core->mem, suspects->held, &suspects->capacity, suspects->count, 8, sizeof(*held));
+    suspects->held = held ? held : suspects->held;
+    return held && us_leaving_reserve(core, 1);
 }
 
 /* Turns the suspects into a later run that takes over at once. False: out of memory, nothing changed. */
@@ -80,7 +74,8 @@ static bool reveal(struct unsalt_core *core, struct us_session *session) {
     }
     for (uint32_t i = 0; done && i < suspects->count; i++) {
         const struct us_held *held = &suspects->held[i];
-        unsalt_core_in_t in = {.part = held->part, .lane = held->lane, .lanes = suspects->lanes, .seq = held->seq};
+        unsalt_core_in_t in = {.part = held->part, .lane = held->lane, .lanes = suspects->lanes, .seq = held->seq,
+                               .una = UNSALT_NO_SEQ};
         done = us_shown_reserve(&later->start->shown, &core->mem) &&
                us_reasm_insert(&later->reasm, &core->chunks, held, suspects->lanes) == US_INSERT_HELD;
         if (done) {
@@ -104,6 +99,11 @@ static bool reveal(struct unsalt_core *core, struct us_session *session) {
 int us_restart_keep(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in,
                     unsalt_core_out_t *out, size_t *n_out) {
     int err = us_budget_check(core, session, &session->reasm, in);
+    if (err == US_BUDGET_AWAY) {
+        us_arrival_out(core, in, UNSALT_STATE_DEAD_LETTERED, out, n_out);
+        out[*n_out - 1].flags |= UNSALT_OUT_BUDGET;
+        return UNSALT_CORE_OK;
+    }
     if (err != UNSALT_CORE_OK) {
         return err;
     }
@@ -133,7 +133,7 @@ int us_restart_keep(struct unsalt_core *core, struct us_session *session, const 
         session->special |= US_SPECIAL_SUSPECTS;
         us_wait_at(core, &suspects->wait, us_time_add(core->now, core->params.restart_quiet_ns));
     }
-    us_frontier_open(&core->parts[in->part].frontier, in->offset);
+    us_arrival_open(core, in);
     core->counters.received++;
     core->counters.state[UNSALT_STATE_HELD]++;
     core->counters.held_bytes += in->bytes;
@@ -148,7 +148,11 @@ static void clear(struct unsalt_core *core, struct us_session *session, bool kno
     for (uint32_t i = 0; i < suspects->count; i++) {
         const struct us_held *held = &suspects->held[i];
         bool late = !known || us_skips_take(&session->skips, &core->mem, core->params.skips_max, held->seq);
-        us_leaving_add(core, held, late ? us_late_state(core, UNSALT_STATE_LATE) : UNSALT_STATE_DUPLICATE);
+        const unsalt_core_out_t *out =
+            us_leaving_add(core, held, late ? us_late_state(core, UNSALT_STATE_LATE) : UNSALT_STATE_DUPLICATE);
+        if (core->params.cursors && known && out->state == UNSALT_STATE_LATE) {
+            us_handed_note(core, session, out);
+        }
     }
     core->leaving.promised -= suspects->count;
     suspects->count = 0;

@@ -3,9 +3,10 @@
  * A partition is taken away. What is held from it leaves as REVOKED: it will be read again, by whoever owns it next,
  * from the committed frontier. So what a session of the set knows of its cursor is void, or a record that was
  * handed out, not committed, and is read again would pass for a duplicate: such sessions start again, as after a
- * restart. All room that this needs is made before anything is changed.
+ * restart; but what the partitions that stay have shown is not forgotten (stay.c). All room that this needs is made
+ * before anything is changed.
  */
-#include <core/engine.h>
+#include <core/doze.h>
 
 static uint32_t held_of_part(const struct us_session *session, uint16_t part) {
     uint32_t n = us_reasm_count_part(&session->reasm, part);
@@ -64,9 +65,23 @@ static void remove_records(struct unsalt_core *core, struct us_session *session,
     remove_suspects(core, session, part);
 }
 
-static void restart_session(struct unsalt_core *core, struct us_session *session) {
+/* The tail of the runs before it will be read again, so nothing says any more that they are over. */
+static void restart_later(struct unsalt_core *core, struct us_later *later, uint16_t part) {
+    us_shown_forget(&later->shown, part);
+    if (later->start) {
+        us_shown_forget(&later->start->shown, part);
+    }
+    us_evidence_forget(later->reasm.evidence);
+    later->over = false;
+    us_wait_at(core, &later->wait, core->now);
+}
+
+static void restart_session(struct unsalt_core *core, struct us_session *session, uint16_t part) {
     struct us_start *start = session->start;
     us_unready(core, session);
+    us_changed_unlink(core, session);
+    us_redo_free(core, session);
+    session->takeover_at = 0;
     if (session->blocked) {
         session->blocked = false;
         core->counters.gaps_open--;
@@ -76,14 +91,15 @@ static void restart_session(struct unsalt_core *core, struct us_session *session
     us_skips_destroy(&session->skips, &core->mem);
     session->skips = (struct us_skips){0};
     session->began = 0;
-    start->shown.count = 0;
+    us_start_stay(core, session, part);
+    us_evidence_forget(session->reasm.evidence);
     start->first_seen = us_reasm_lowest(&session->reasm) == core->params.seq_first;
     session->special = (uint8_t)(session->special & ~US_SPECIAL_ENDING);
     us_start_begin(core, session, start);
     us_reasm_skip(&session->reasm, 0);
     us_wait_at(core, &start->wait, core->now);
     for (struct us_later *later = session->later; later; later = later->next) {
-        us_wait_at(core, &later->wait, core->now);
+        restart_later(core, later, part);
     }
 }
 
@@ -94,13 +110,13 @@ static bool holds_anything(const struct us_session *session) {
 /* Makes all the room: the records that leave, a start for each session that stays. False: nothing changed. */
 static bool reserve(struct unsalt_core *core, const struct us_set *set, uint16_t part, bool last) {
     uint64_t leaving = 0;
-    for (struct us_session *session = us_session_first(set); session; session = us_session_next(session)) {
+    for (struct us_session *session = set->awake_first; session; session = session->awake_next) {
         leaving += held_of_part(session, part);
-        if (last || session->start) {
+        if (last) {
             continue;
         }
-        session->start = us_start_alloc(core, session);
-        if (!session->start) {
+        session->start = session->start ? session->start : us_start_alloc(core, session);
+        if (!session->start || !us_start_stay_reserve(core, session, set->part_count)) {
             return false;
         }
     }
@@ -109,7 +125,7 @@ static bool reserve(struct unsalt_core *core, const struct us_set *set, uint16_t
 
 /* Starts that were made for nothing: their sessions are not special. */
 static void unreserve(struct unsalt_core *core, const struct us_set *set) {
-    for (struct us_session *session = us_session_first(set); session; session = us_session_next(session)) {
+    for (struct us_session *session = set->awake_first; session; session = session->awake_next) {
         if (session->start && !(session->special & (US_SPECIAL_STARTING | US_SPECIAL_STARTED))) {
             us_start_free(core, session->start);
             session->start = NULL;
@@ -125,22 +141,24 @@ int unsalt_core_revoke(unsalt_core_t *core, uint32_t index, uint64_t now) {
     }
     struct us_set *set = part->set;
     bool last = set->part_count == 1;
-    if (!reserve(core, set, (uint16_t)index, last)) {
+    if (!us_doze_wake_all(core, set) || !reserve(core, set, (uint16_t)index, last)) {
         unreserve(core, set);
         return UNSALT_CORE_NOMEM;
     }
+    us_handed_forget_set(core, set); /* their sessions go, or start again */
+    us_sessions_drop_resting(core, set);
     struct us_session *next;
-    for (struct us_session *session = us_session_first(set); session; session = next) {
-        next = us_session_next(session);
+    for (struct us_session *session = set->awake_first; session; session = next) {
+        next = session->awake_next;
         remove_records(core, session, (uint16_t)index);
         us_restart_unresolved(core, session);
         if (last || !holds_anything(session)) {
             us_session_free(core, session);
         } else {
-            restart_session(core, session);
+            restart_session(core, session, (uint16_t)index);
         }
     }
-    us_cursors_drop_set(&core->cursors, set->tag); /* void like all cursors of the set */
+    us_remembered_drop_set(&core->remembered, set->tag); /* void like all cursors of the set */
     set->joined_middle = true;
     for (uint32_t i = 0; i < set->part_count; i++) {
         /* To the sessions that start again, what stays was joined just now. */
@@ -148,6 +166,8 @@ int unsalt_core_revoke(unsalt_core_t *core, uint32_t index, uint64_t now) {
     }
     us_heap_destroy(&part->waiting, &core->mem);
     us_frontier_destroy(&part->frontier, &core->mem);
+    us_free(&core->mem, part->handed.slots);
+    us_done_before_destroy(&part->done_before, &core->mem);
     us_set_remove(core, set, index);
     *part = (struct us_part){0};
     core->part_free = index < core->part_free ? index : core->part_free;

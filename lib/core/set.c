@@ -25,12 +25,18 @@ static void link_set(struct unsalt_core *core, struct us_set *set) {
     core->sets = set;
 }
 
-struct us_set *us_set_get(struct unsalt_core *core, uint32_t tag) {
-    const struct unsalt_mem *table_mem = &core->mem;
+struct us_set *us_set_find(const struct unsalt_core *core, uint32_t tag) {
     struct node *node, *head = core->sets_by_tag;
     HASH_FIND(hh, head, &tag, sizeof(tag), node);
-    if (node) {
-        return &node->set;
+    return node ? &node->set : NULL;
+}
+
+struct us_set *us_set_get(struct unsalt_core *core, uint32_t tag) {
+    const struct unsalt_mem *table_mem = &core->mem;
+    struct us_set *set = us_set_find(core, tag);
+    struct node *node, *head = core->sets_by_tag;
+    if (set) {
+        return set;
     }
     node = us_calloc(&core->mem, 1, sizeof(*node));
     if (!node) {
@@ -48,15 +54,12 @@ struct us_set *us_set_get(struct unsalt_core *core, uint32_t tag) {
 }
 
 bool us_set_add(struct unsalt_core *core, struct us_set *set, uint32_t part) {
-    if (set->part_count == set->part_capacity) {
-        uint32_t capacity = set->part_capacity ? 2 * set->part_capacity : 4;
-        uint32_t *parts = us_realloc_array(&core->mem, set->parts, capacity, sizeof(*parts));
-        if (!parts) {
-            return false;
-        }
-        set->parts = parts;
-        set->part_capacity = capacity;
+    uint32_t *parts =
+        us_array_room(&core->mem, set->parts, &set->part_capacity, set->part_count, 4, sizeof(*parts));
+    if (!parts) {
+        return false;
     }
+    set->parts = parts;
     set->parts[set->part_count++] = part;
     return true;
 }
@@ -74,6 +77,7 @@ static void set_free(struct unsalt_core *core, struct us_set *set) {
     }
     HASH_DELETE(hh, head, node);
     core->sets_by_tag = head;
+    us_row_table_destroy(&set->table, &core->mem);
     us_free(&core->mem, set->parts);
     us_free(&core->mem, node);
 }

@@ -2,7 +2,8 @@
 /*
  * Where an unknown session starts (DESIGN 4, "First sequence of an unknown session"). `first` needs no state. Under
  * `seen` everything is held until each lane that may carry a lower number has shown the session or was read past
- * its first sight; then the lowest number held is the cursor.
+ * its first sight; then the lowest number held is the cursor. What a lane has shown counts if `una` doesn't tell that a
+ * lower number was unresolved then, which may stand behind it.
  */
 #include <core/engine.h>
 
@@ -20,7 +21,9 @@ struct us_start *us_start_alloc(struct unsalt_core *core, struct us_session *ses
 }
 
 void us_start_begin(struct unsalt_core *core, struct us_session *session, struct us_start *start) {
+    start->una = UNSALT_NO_SEQ;
     start->first_sight = core->now;
+    start->caught_up = 0;
     session->start = start;
     session->special = (uint8_t)((session->special & ~US_SPECIAL_STARTED) | US_SPECIAL_STARTING);
 }
@@ -33,22 +36,24 @@ void us_start_free(struct unsalt_core *core, struct us_start *start) {
     }
 }
 
-static bool all_lanes_shown(const struct unsalt_core *core, const struct us_session *session) {
-    if (session->lanes > US_LANE_MODE_MAX || !us_lanes_from_first(core, session)) {
+/* una: by a record that was stamped when every number below was resolved. */
+static bool all_lanes_shown(const struct unsalt_core *core, const struct us_session *session, uint64_t una) {
+    if (session->rule.lanes > US_LANE_MODE_MAX || !us_lanes_from_first(core, session)) {
         return false;
     }
-    for (uint16_t lane = 0; lane < session->lanes && session->lanes > 1; lane++) {
-        if (!us_shown_lane(&session->start->shown, lane)) {
+    for (uint16_t lane = 0; lane < session->rule.lanes; lane++) {
+        const struct us_shown_entry *entry = us_shown_lane(&session->start->shown, lane, session->rule.lanes);
+        if (!entry || entry->una < una) {
             return false;
         }
     }
     return true;
 }
 
-static bool all_parts_shown(const struct us_session *session) {
+static bool all_parts_shown(const struct us_session *session, uint64_t una) {
     const struct us_set *set = session->set;
     for (uint32_t i = 0; i < set->part_count; i++) {
-        if (!us_shown_part(&session->start->shown, set->parts[i])) {
+        if (!us_shown_past(&session->start->shown, set->parts[i], una)) {
             return false;
         }
     }
@@ -75,7 +80,7 @@ void us_start_now(struct unsalt_core *core, struct us_session *session) {
 
 bool us_starts_at_first(const struct unsalt_core *core, const struct us_set *set) {
     return core->params.start == UNSALT_START_FIRST ||
-           (core->params.start == UNSALT_START_RESUME && !set->joined_middle && !set->forgot);
+           (core->params.start == UNSALT_START_RESUME && !set->joined_middle && !us_set_forgot(core, set));
 }
 
 /* The set has become complete, and all of it was joined at its beginning: the session starts at seq_first after all. */
@@ -87,6 +92,25 @@ static void start_at_first(struct unsalt_core *core, struct us_session *session)
         us_ready(core, session);
     } else {
         us_blocked(core, session);
+    }
+}
+
+/* Is a number below the lowest held one unresolved, as far as is known? It may come behind what its lane has shown. */
+static bool awaits_more(const struct unsalt_core *core, const struct us_start *start, uint64_t lowest) {
+    return start->una < lowest && core->params.gap_timeout_ns != UNSALT_NEVER;
+}
+
+/*
+ * What stands in the logs now will be read. A number that is awaited has as long from first sight on as one behind a
+ * gap: what stands in the logs then.
+ */
+static void wait_for_logs(struct unsalt_core *core, struct us_start *start, bool awaits) {
+    uint64_t due = awaits ? us_time_add(start->first_sight, core->params.gap_timeout_ns) : core->now;
+    if (due > core->now) {
+        us_wait_at(core, &start->wait, due);
+    } else {
+        start->wait.due = due;
+        us_wait_for_parts(core, &start->wait);
     }
 }
 
@@ -102,22 +126,69 @@ void us_start_look(struct unsalt_core *core, struct us_session *session) {
     }
     if (!start->back && us_starts_at_first(core, session->set)) {
         start_at_first(core, session);
-    } else if (start->first_seen || all_lanes_shown(core, session) || all_parts_shown(session)) {
+        return;
+    }
+    uint64_t lowest = us_reasm_lowest(&session->reasm);
+    bool awaits = awaits_more(core, start, lowest);
+    if (start->first_seen || all_lanes_shown(core, session, lowest) || all_parts_shown(session, lowest)) {
         us_start_now(core, session);
-    } else if (start->wait.where == US_WHERE_NONE) {
-        start->wait.due = core->now;
-        us_wait_for_parts(core, &start->wait);
+    } else if (start->wait.where == US_WHERE_NONE || (!awaits && start->wait.where == US_WHERE_CLOCK)) {
+        wait_for_logs(core, start, awaits);
     }
 }
 
+/* A rule of lanes holds for since..the highest number that told it. The one that reaches least far is forgotten. */
+static void note_rule(struct us_start *start, const unsalt_core_in_t *in) {
+    struct us_lane_rule *rule = NULL;
+    for (uint32_t i = 0; i < start->rule_count; i++) {
+        if (start->rules[i].since == in->since && start->rules[i].lanes == in->lanes) {
+            rule = &start->rules[i];
+        }
+    }
+    if (!rule && start->rule_count < US_START_RULES) {
+        rule = &start->rules[start->rule_count++];
+        *rule = (struct us_lane_rule){.since = in->since, .lanes = in->lanes};
+    }
+    if (!rule) {
+        rule = &start->rules[0];
+        for (uint32_t i = 1; i < US_START_RULES; i++) {
+            rule = start->rules[i].upto < rule->upto ? &start->rules[i] : rule;
+        }
+        *rule = (struct us_lane_rule){.since = in->since, .lanes = in->lanes};
+    }
+    rule->upto = in->seq > rule->upto ? in->seq : rule->upto;
+}
+
+void us_start_note(struct us_start *start, const unsalt_core_in_t *in) {
+    us_shown_add(&start->shown, in);
+    if (in->una != UNSALT_NO_SEQ && (start->una == UNSALT_NO_SEQ || in->una > start->una)) {
+        start->una = in->una;
+    }
+    if (in->lanes) {
+        note_rule(start, in);
+    }
+}
+
+uint16_t us_start_lanes(const struct us_start *start, uint64_t first, uint64_t last) {
+    for (uint32_t i = 0; i < start->rule_count; i++) {
+        if (start->rules[i].since <= first && last <= start->rules[i].upto) {
+            return start->rules[i].lanes;
+        }
+    }
+    return 0;
+}
+
 void us_start_saw(struct unsalt_core *core, struct us_session *session, const unsalt_core_in_t *in) {
-    us_shown_add(&session->start->shown, in);
+    us_start_note(session->start, in);
     if (session->special & US_SPECIAL_STARTING) {
         session->start->first_seen |= in->seq == core->params.seq_first || (in->flags & UNSALT_F_FIRST);
         us_start_look(core, session);
     }
     if (session->special & US_SPECIAL_STARTING) {
-        us_wait_let_off(core, &session->start->wait, in->part);
+        struct us_wait *wait = &session->start->wait;
+        if (wait->where < US_WHERE_CLOCK && !us_owed_by(core, wait, &core->parts[wait->where], wait->where)) {
+            us_wait_let_off(core, wait, wait->where);
+        }
     }
 }
 
@@ -128,7 +199,7 @@ void us_start_done(struct unsalt_core *core, struct us_session *session) {
             return;
         }
     }
-    if (!session->set->joined_middle || all_lanes_shown(core, session) || all_parts_shown(session)) {
+    if (!session->set->joined_middle || all_lanes_shown(core, session, 0) || all_parts_shown(session, 0)) {
         us_start_free(core, session->start);
         session->start = NULL;
         session->special = (uint8_t)(session->special & ~US_SPECIAL_STARTED);

@@ -8,7 +8,8 @@
  * The clock's heap always has room for every wait that exists; a partition's heap gets its room when it is needed,
  * and a wait that finds none tries again a millisecond later.
  */
-#include <core/engine.h>
+#include <core/budget.h>
+#include <core/doze.h>
 
 #define RETRY_NS 1000000u
 
@@ -22,7 +23,8 @@ bool us_wait_reserve(struct unsalt_core *core) {
 }
 
 void us_wait_init(struct us_wait *wait, enum us_wait_kind kind, struct us_session *session) {
-    *wait = (struct us_wait){.node.index = US_HEAP_OUT, .where = US_WHERE_NONE, .kind = kind, .session = session};
+    *wait = (struct us_wait){.node.index = US_HEAP_OUT, .where = US_WHERE_NONE, .last = UINT32_MAX,
+                             .kind = kind, .session = session};
 }
 
 void us_wait_at(struct unsalt_core *core, struct us_wait *wait, uint64_t due) {
@@ -60,6 +62,8 @@ static void evidence_complete(struct unsalt_core *core, struct us_wait *wait, bo
     case US_WAIT_QUIET:
         us_restart_reveal(core, wait->session);
         break;
+    case US_WAIT_DOZE:
+        break; /* it is awake when it waits for evidence */
     }
 }
 
@@ -77,6 +81,21 @@ static uint32_t next_owed(struct unsalt_core *core, struct us_wait *wait, uint32
         wait->stalled = true;
     }
     return at;
+}
+
+/* The partition is needed up to `due`: it will be asked, and counts as stalled one day. True if its horizon moved. */
+static bool note_owed(struct unsalt_core *core, struct us_part *part, uint64_t due) {
+    bool moved = false;
+    if (part->need >= due) {
+        return false;
+    }
+    if (!us_part_owed(part)) {
+        us_stall_progress(core, part);  /* it has had no reason to show anything until now */
+        moved = us_part_passed(part);   /* nor was its progress noted */
+    }
+    part->need = due;
+    core->any_owed = true;
+    return moved;
 }
 
 /*
@@ -100,8 +119,12 @@ static void step(struct unsalt_core *core, struct us_wait *wait) {
         us_wait_at(core, wait, us_time_add(core->now, RETRY_NS));
         return;
     }
-    wait->where = index;
+    wait->where = wait->last = index;
     us_heap_push(&part->waiting, wait->due, &wait->node);
+    /* It was not owed when the wait began, perhaps: what is known of the lanes may have changed. */
+    if (note_owed(core, part, wait->due)) {
+        part->moved = core->any_moved = true;
+    }
 }
 
 void us_wait_let_off(struct unsalt_core *core, struct us_wait *wait, uint32_t part) {
@@ -116,21 +139,16 @@ static void note_need(struct unsalt_core *core, struct us_wait *wait) {
     const struct us_set *set = wait->session->set;
     for (uint32_t i = 0; i < set->part_count; i++) {
         struct us_part *part = &core->parts[set->parts[i]];
-        if (part->need >= wait->due || !us_owed_by(core, wait, part, set->parts[i])) {
-            continue;
+        if (part->need < wait->due && us_owed_by(core, wait, part, set->parts[i])) {
+            note_owed(core, part, wait->due);
         }
-        if (!us_part_owed(part)) {
-            us_stall_progress(core, part); /* it has had no reason to show anything until now */
-            us_part_passed(part);          /* nor was its progress noted */
-        }
-        part->need = wait->due;
-        core->any_owed = true;
     }
 }
 
 void us_wait_for_parts(struct unsalt_core *core, struct us_wait *wait) {
     us_wait_cancel(core, wait);
     wait->step = 0;
+    wait->last = UINT32_MAX;
     wait->stalled = false;
     if (!us_set_complete(wait->session->set)) {
         us_wait_at(core, wait, us_time_add(core->now, 100 * (uint64_t)RETRY_NS));
@@ -165,6 +183,14 @@ void us_wait_impatient(struct unsalt_core *core, struct us_part *part, uint64_t 
 
 /* A wait is due: gaps are looked at again, the others go on to the evidence they need. */
 static void due(struct unsalt_core *core, struct us_wait *wait) {
+    if (wait->kind == US_WAIT_DOZE) {
+        struct us_session *session = us_doze_wake(core, us_doze_of(wait));
+        if (!session) {
+            us_wait_at(core, wait, us_time_add(core->now, RETRY_NS));
+            return;
+        }
+        wait = &session->gap;
+    }
     us_wait_cancel(core, wait);
     if (wait->kind == US_WAIT_GAP) {
         us_gap_due(core, wait->session);
@@ -199,6 +225,19 @@ void unsalt_core_expire(unsalt_core_t *core, uint64_t now) {
     }
 }
 
+/* When a question that was put off may be sent; none is put off without any_owed. */
+static uint64_t question_deadline(const struct unsalt_core *core) {
+    uint64_t earliest = UNSALT_NEVER;
+    for (uint32_t i = 0; core->any_owed && i < core->part_count; i++) {
+        const struct us_part *part = &core->parts[i];
+        if (us_part_owed(part) && us_horizon_wants(&part->horizon, part->need)) {
+            uint64_t at = us_horizon_may_ask(&part->horizon, core->params.question_min_ns);
+            earliest = at > core->now && at < earliest ? at : earliest;
+        }
+    }
+    return earliest;
+}
+
 uint64_t unsalt_core_deadline(const unsalt_core_t *core) {
     if (core->any_moved) {
         return 0;
@@ -208,6 +247,8 @@ uint64_t unsalt_core_deadline(const unsalt_core_t *core) {
         deadline = UNSALT_NEVER;
     }
     uint64_t other = us_stall_deadline(core);
+    deadline = other < deadline ? other : deadline;
+    other = question_deadline(core);
     deadline = other < deadline ? other : deadline;
     other = us_expiry_deadline(core);
     deadline = other < deadline ? other : deadline;
@@ -221,7 +262,8 @@ size_t unsalt_core_questions(unsalt_core_t *core, uint64_t now, uint32_t *parts,
     us_core_time(core, now);
     for (uint32_t i = 0; core->any_owed && i < core->part_count && n < max; i++) {
         struct us_part *part = &core->parts[i];
-        if (!us_part_owed(part) || !us_horizon_wants(&part->horizon, part->need)) {
+        if (!us_part_owed(part) || !us_horizon_wants(&part->horizon, part->need) ||
+            us_horizon_may_ask(&part->horizon, core->params.question_min_ns) > core->now) {
             continue;
         }
         us_horizon_ask(&part->horizon, core->now);

@@ -153,3 +153,30 @@ void unsalt_conf_set_dead_letter_cb(unsalt_conf_t *conf, unsalt_dead_letter_cb *
     conf->dead_letter_cb = cb;
     conf->dead_letter_opaque = opaque;
 }
+
+void unsalt_conf_set_checkpoint_cb(unsalt_conf_t *conf, unsalt_checkpoint_load_cb *load_cb,
+                                   unsalt_checkpoint_store_cb *store_cb, void *opaque) {
+    conf->checkpoint_load_cb = load_cb;
+    conf->checkpoint_store_cb = store_cb;
+    conf->checkpoint_opaque = opaque;
+}
+
+void unsalt_conf_set_assignment_cb(unsalt_conf_t *conf, unsalt_assignment_cb *cb, void *opaque) {
+    conf->assignment_cb = cb;
+    conf->assignment_opaque = opaque;
+}
+
+void unsalt_conf_set_extract_cb(unsalt_conf_t *conf, unsalt_extract_cb *cb, void *opaque) {
+    conf->extract_cb = cb;
+    conf->extract_opaque = opaque;
+}
+
+void unsalt_conf_set_relay_cb(unsalt_conf_t *conf, unsalt_relay_cb *cb, void *opaque) {
+    conf->relay_cb = cb;
+    conf->relay_opaque = opaque;
+}
+
+void unsalt_conf_set_relay_dead_letter_cb(unsalt_conf_t *conf, unsalt_relay_dead_letter_cb *cb, void *opaque) {
+    conf->relay_dead_letter_cb = cb;
+    conf->relay_dead_letter_opaque = opaque;
+}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <codec/json_path.h>
 #include <codec/plain.h>
 #include <inttypes.h>
 #include <kafka/conf.h>
@@ -163,13 +164,22 @@ static bool list_allowed(const char *list) {
     }
 }
 
+/* Is the value the place of a field in a JSON object? */
+static bool is_path(const struct us_key *key) {
+    return key->offset == offsetof(struct unsalt_conf, seq_json) ||
+           key->offset == offsetof(struct unsalt_conf, session_json);
+}
+
 bool us_key_text_allowed(const struct us_key *key, const char *value) {
     struct us_salt_pattern pattern;
+    struct us_json_path path;
     size_t n = strlen(value);
     if (n < (size_t)key->min || n > (size_t)key->max)
         return false;
     if (key->type == US_KEY_LIST)
         return list_allowed(value);
+    if (is_path(key))
+        return us_json_path_parse(value, &path);
     return key->offset != offsetof(struct unsalt_conf, salt_pattern) || us_salt_pattern_parse(value, &pattern);
 }
 
@@ -220,6 +230,11 @@ int us_key_allowed(const struct us_key *key, char *text, size_t size) {
     case US_KEY_STRING:
         if (key->offset == offsetof(struct unsalt_conf, salt_pattern))
             return snprintf(text, size, "a text of 1 to 31 bytes followed by `<k>`");
+        if (is_path(key))
+            return snprintf(text, size,
+                            "a name of %" PRId64 " to %" PRId64 " bytes, or a pointer such as /a/b: up to %d names, "
+                            "~ written ~0 and / written ~1",
+                            key->min, key->max, US_JSON_PATH_STEPS);
         return snprintf(text, size, "a text of %" PRId64 " to %" PRId64 " bytes", key->min, key->max);
     case US_KEY_MS:
         if (key->min == -1)
@@ -232,7 +247,18 @@ int us_key_allowed(const struct us_key *key, char *text, size_t size) {
 }
 
 static const char *scope_name(char scope) {
-    return scope == 'C' ? "consumer" : scope == 'P' ? "producer" : "both";
+    switch (scope) {
+    case 'C':
+        return "consumer";
+    case 'P':
+        return "producer";
+    case 'R':
+        return "relay, its input";
+    case 'T':
+        return "relay, its result";
+    default:
+        return "both";
+    }
 }
 
 /* A cell of a Markdown table: '|' would end it. */

@@ -18,7 +18,7 @@ enum us_key_type {
 
 struct us_key {
     enum us_key_type type;
-    char scope; /* 'C' consumer, 'P' producer, 'B' both */
+    char scope; /* 'C' consumer, 'P' producer, 'B' both, 'R' a relay's input, 'T' its result */
     const char *name, *fallback; /* fallback: the default as text */
     int64_t min, max;
     const char *allowed, *doc;

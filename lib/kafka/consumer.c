@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <base/mem.h>
 #include <errno.h>
+#include <kafka/chance.h>
 #include <kafka/consumer.h>
+#include <kafka/pipeline.h>
+#include <kafka/rehearse.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 static _Thread_local rd_kafka_resp_err_t last_error;
@@ -23,9 +25,9 @@ char *us_text_dup(const char *text) {
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-bool us_enter(struct unsalt *u) {
+bool us_enter_to_look(struct unsalt *u) {
     bool free = false;
-    if (!atomic_compare_exchange_strong(&u->busy, &free, true)) {
+    if (us_pipeline_inside(u->pipeline) || !atomic_compare_exchange_strong(&u->busy, &free, true)) {
         us_set_last_error(RD_KAFKA_RESP_ERR__CONFLICT);
         return false;
     }
@@ -38,14 +40,24 @@ bool us_enter(struct unsalt *u) {
     return true;
 }
 
-void us_leave(struct unsalt *u) {
-    atomic_store_explicit(&u->busy, false, memory_order_release);
+bool us_enter(struct unsalt *u) {
+    if (!us_enter_to_look(u)) {
+        return false;
+    }
+    us_loop_back(u);
+    return true;
 }
 
-/* A secret seed, so that senders can't choose ids that collide. */
-static uint64_t seed(void) {
-    uint64_t value;
-    return getrandom(&value, sizeof(value), GRND_NONBLOCK) == (ssize_t)sizeof(value) ? value : us_clock_now();
+bool us_enter_to_poll(struct unsalt *u) {
+    if (u->pipeline) {
+        us_set_last_error(RD_KAFKA_RESP_ERR__CONFLICT);
+        return false;
+    }
+    return us_enter(u);
+}
+
+void us_leave(struct unsalt *u) {
+    atomic_store_explicit(&u->busy, false, memory_order_release);
 }
 
 static bool make_core(struct unsalt *u, char *errstr, size_t size) {
@@ -53,9 +65,15 @@ static bool make_core(struct unsalt *u, char *errstr, size_t size) {
     unsalt_core_params_init(&params);
     us_conf_core_params(u->conf, &params);
     params.mem = us_mem_default;
-    params.hash_seed = seed();
+    params.hash_seed = us_chance();
     u->core = unsalt_core_new(&params, errstr, size);
     return u->core != NULL;
+}
+
+/* Only in layout hash can lanes of a session meet in a partition. */
+static bool make_collisions(struct unsalt *u) {
+    u->collisions_seed = us_chance();
+    return u->conf->layout != US_LAYOUT_HASH || us_collisions_init(&u->collisions, &us_mem_default);
 }
 
 static bool make_buffers(struct unsalt *u) {
@@ -64,11 +82,14 @@ static bool make_buffers(struct unsalt *u) {
     u->in = us_calloc(&us_mem_default, US_CHUNK, sizeof(*u->in));
     u->out = us_calloc(&us_mem_default, US_CHUNK, sizeof(*u->out));
     u->faults = us_calloc(&us_mem_default, US_CHUNK, sizeof(*u->faults));
+    u->ids = us_alloc(&us_mem_default, US_IDS_BYTES);
     u->handed = us_calloc(&us_mem_default, u->handed_capacity, sizeof(*u->handed));
     u->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return u->in && u->out && u->faults && u->handed && u->wake_fd >= 0 &&
+    return u->in && u->out && u->faults && u->ids && u->handed && u->wake_fd >= 0 && make_collisions(u) &&
+           us_rehearse_init(u) &&
            us_ring_init(&u->ring, 4 * (batch > US_CHUNK ? batch : US_CHUNK)) && us_acks_init(&u->acks) &&
-           us_asker_init(&u->asker) && us_conf_lanes_init(&u->lanes, u->conf);
+           us_asker_init(&u->asker) && us_watch_init(&u->watch) && us_loop_init(&u->loop) &&
+           us_conf_lanes_init(&u->lanes, u->conf);
 }
 
 /* Everything that needs no handle of librdkafka. Takes conf whatever the result. */
@@ -102,7 +123,10 @@ static uint64_t sweep_interval(const struct us_before *before) {
 /* Makes librdkafka's handle. On failure rk_conf is as it was. */
 static bool make_handle(struct unsalt *u, rd_kafka_conf_t *rk_conf, char *errstr, size_t size) {
     u->asker.conf = rd_kafka_conf_dup(rk_conf);
-    if (!us_conf_force(rk_conf, &u->before, errstr, size)) {
+    if (!us_checkpoint_init(u, errstr, size)) {
+        return false;
+    }
+    if (!us_conf_force(u, rk_conf, &u->before, errstr, size)) {
         return false;
     }
     u->rk = rd_kafka_new(RD_KAFKA_CONSUMER, rk_conf, errstr, size);
@@ -115,8 +139,11 @@ static bool make_handle(struct unsalt *u, rd_kafka_conf_t *rk_conf, char *errstr
     u->main_queue = rd_kafka_queue_get_consumer(u->rk);
     rd_kafka_queue_cb_event_enable(u->main_queue, us_main_queue_event, u);
     u->sweep_ns = sweep_interval(&u->before);
+    u->watch.every_ns = us_watch_interval(&u->before);
     u->commit_at = UNSALT_NEVER;
     us_start_warn(u);
+    us_group_conf_warn(u);
+    us_rehearse_warn(u);
     return true;
 }
 
@@ -153,6 +180,10 @@ void us_consumer_free(struct unsalt *u) {
     us_ring_destroy(&u->ring);
     us_acks_destroy(&u->acks);
     us_asker_destroy(&u->asker);
+    us_checkpoint_free(u);
+    us_watch_destroy(&u->watch);
+    us_fence_forget(u);
+    us_loop_destroy(&u->loop);
     us_conf_lanes_destroy(&u->lanes);
     us_extractor_destroy(&u->extractor);
     us_extractor_destroy(&u->info_extractor);
@@ -161,7 +192,13 @@ void us_consumer_free(struct unsalt *u) {
     us_free(&us_mem_default, u->in);
     us_free(&us_mem_default, u->out);
     us_free(&us_mem_default, u->faults);
+    us_free(&us_mem_default, u->ids);
+    us_collisions_destroy(&u->collisions, &us_mem_default);
+    us_rehearse_free(u);
     us_free(&us_mem_default, u->handed);
+    if (u->sent) {
+        rd_kafka_topic_partition_list_destroy(u->sent);
+    }
     if (u->wake_fd >= 0) {
         close(u->wake_fd);
     }
@@ -177,6 +214,7 @@ void unsalt_destroy(unsalt_t *u) {
     atomic_store(&u->busy, true); /* for ever: a call from a callback gets its error here too */
     us_close(u);
     us_asker_stop(u);
+    us_checkpoint_stop(u);
     us_destroy_watched(u);
     us_registry_remove(u);
     us_consumer_free(u);
@@ -221,8 +259,14 @@ rd_kafka_resp_err_t unsalt_subscribe(unsalt_t *u, const rd_kafka_topic_partition
             err = RD_KAFKA_RESP_ERR__INVALID_ARG;
         }
     }
+    err = err ? err : us_checkpoint_unread(u, all);
+    err = err ? err : us_checkpoint_ready(u);
+    err = err ? err : us_dead_ready(u);
     if (!err) {
         err = rd_kafka_subscribe(u->rk, all);
+        u->subscribed |= !err;
+        u->member |= !err;
+        us_fence_forget(u);
     }
     rd_kafka_topic_partition_list_destroy(all);
     us_leave(u);
@@ -234,6 +278,8 @@ rd_kafka_resp_err_t unsalt_unsubscribe(unsalt_t *u) {
         return unsalt_last_error();
     }
     rd_kafka_resp_err_t err = rd_kafka_unsubscribe(u->rk);
+    u->subscribed = false;
+    us_fence_forget(u);
     us_leave(u);
     return err;
 }

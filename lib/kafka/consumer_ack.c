@@ -4,6 +4,7 @@
  * the application's hands, and queues the token; the polling thread tells the core. Hash: the finaliser of
  * splitmix64 (Steele, Lea, Flood 2014); tickets are ours, so nobody can choose them to collide.
  */
+#include <base/hash.h>
 #include <base/mem.h>
 #include <kafka/consumer.h>
 #include <string.h>
@@ -22,13 +23,10 @@ void us_acks_destroy(struct us_acks *acks) {
 /* ---- the table; the lock is held */
 
 static uint32_t home(const struct us_acks *acks, uint32_t part, uint64_t ticket) {
-    uint64_t x = ticket ^ ((uint64_t)part << 40);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)(x ^ (x >> 31)) & (acks->capacity - 1);
+    return (uint32_t)us_mix(ticket ^ ((uint64_t)part << 40)) & (acks->capacity - 1);
 }
 
-static void insert(struct us_acks *acks, const struct us_handed *handed) {
+static void insert(struct us_acks *acks, const struct us_in_hand *handed) {
     uint32_t i = home(acks, handed->part, handed->ticket);
     while (acks->table[i].part != US_NO_PART) {
         i = (i + 1) & (acks->capacity - 1);
@@ -44,7 +42,7 @@ static uint32_t find(const struct us_acks *acks, const unsalt_token_t *token) {
     }
     uint32_t i = home(acks, token->part, token->ticket);
     while (acks->table[i].part != US_NO_PART) {
-        const struct us_handed *h = &acks->table[i];
+        const struct us_in_hand *h = &acks->table[i];
         if (h->ticket == token->ticket && h->part == token->part && h->generation == token->generation) {
             return i;
         }
@@ -75,7 +73,7 @@ static bool grow_table(struct us_acks *acks, uint64_t wanted) {
     while (capacity < 2 * wanted && capacity < UINT32_C(1) << 31) {
         capacity *= 2;
     }
-    struct us_handed *table = 2 * wanted > capacity ? NULL : us_calloc(&us_mem_default, capacity, sizeof(*table));
+    struct us_in_hand *table = 2 * wanted > capacity ? NULL : us_calloc(&us_mem_default, capacity, sizeof(*table));
     if (!table) {
         return false;
     }
@@ -142,9 +140,19 @@ bool us_acks_open(struct us_acks *acks, uint32_t part, uint32_t generation) {
     return done;
 }
 
+/* What was acknowledged and not told. The lock is held. */
+static void apply(struct unsalt *u) {
+    struct us_acks *acks = &u->acks;
+    u->loose |= acks->queue_count > 0;
+    for (uint32_t i = 0; i < acks->queue_count; i++) {
+        const unsalt_token_t *token = &acks->queue[i];
+        unsalt_core_ack(u->core, token->part, token->generation, token->ticket);
+    }
+    acks->queue_count = 0;
+}
+
 /* Forgets what is outstanding of a partition. Erasing moves entries, so a slot is looked at until it holds another. */
-void us_acks_close(struct us_acks *acks, uint32_t part) {
-    pthread_mutex_lock(&acks->lock);
+static void forget(struct us_acks *acks, uint32_t part) {
     if (part < acks->parts_count) {
         struct us_ack_part *mine = &acks->parts[part];
         for (uint32_t i = 0; mine->outstanding > 0 && i < 2 * acks->capacity; i++) {
@@ -156,7 +164,25 @@ void us_acks_close(struct us_acks *acks, uint32_t part) {
         }
         *mine = (struct us_ack_part){0};
     }
-    pthread_mutex_unlock(&acks->lock);
+}
+
+void us_acks_close(struct unsalt *u, uint32_t part) {
+    pthread_mutex_lock(&u->acks.lock);
+    apply(u);
+    forget(&u->acks, part);
+    pthread_mutex_unlock(&u->acks.lock);
+}
+
+void us_acks_close_going(struct unsalt *u, bool all) {
+    pthread_mutex_lock(&u->acks.lock);
+    apply(u);
+    for (uint32_t i = 0; i < u->partition_count; i++) {
+        const struct us_partition *p = u->partitions[i];
+        if (p->assigned && (all || p->revoking)) {
+            forget(&u->acks, p->part);
+        }
+    }
+    pthread_mutex_unlock(&u->acks.lock);
 }
 
 void us_acks_hand(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
@@ -167,7 +193,7 @@ void us_acks_hand(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
             continue;
         }
         const rd_kafka_message_t *message = out[i].msg;
-        struct us_handed handed = {.ticket = out[i].ticket, .offset = message->offset, .part = out[i].part,
+        struct us_in_hand handed = {.ticket = out[i].ticket, .offset = message->offset, .part = out[i].part,
                                    .generation = out[i].generation};
         struct us_ack_part *part = &acks->parts[out[i].part];
         insert(acks, &handed);
@@ -178,14 +204,9 @@ void us_acks_hand(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
 }
 
 void us_acks_apply(struct unsalt *u) {
-    struct us_acks *acks = &u->acks;
-    pthread_mutex_lock(&acks->lock);
-    for (uint32_t i = 0; i < acks->queue_count; i++) {
-        const unsalt_token_t *token = &acks->queue[i];
-        unsalt_core_ack(u->core, token->part, token->generation, token->ticket);
-    }
-    acks->queue_count = 0;
-    pthread_mutex_unlock(&acks->lock);
+    pthread_mutex_lock(&u->acks.lock);
+    apply(u);
+    pthread_mutex_unlock(&u->acks.lock);
 }
 
 uint32_t us_acks_outstanding(struct us_acks *acks, uint32_t part) {
@@ -219,6 +240,33 @@ static rd_kafka_resp_err_t acknowledge(struct us_acks *acks, const unsalt_token_
     part->outstanding--;
     acks->queue[acks->queue_count++] = *token;
     return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void us_acks_done(struct unsalt *u, const unsalt_token_t *tokens, uint32_t n) {
+    if (n == 0) {
+        return;
+    }
+    pthread_mutex_lock(&u->acks.lock);
+    for (uint32_t i = 0; i < n; i++) {
+        acknowledge(&u->acks, &tokens[i], true);
+    }
+    pthread_mutex_unlock(&u->acks.lock);
+}
+
+void us_acks_take_back(struct unsalt *u, const unsalt_token_t *tokens, uint32_t n) {
+    struct us_acks *acks = &u->acks;
+    pthread_mutex_lock(&acks->lock);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = find(acks, &tokens[i]);
+        struct us_partition *p = us_partition_of(u, tokens[i].part);
+        if (acks->count == 0 || at == acks->capacity) {
+            continue; /* its generation is over */
+        }
+        erase(acks, at);
+        acks->parts[tokens[i].part].outstanding--;
+        p->dropped++;
+    }
+    pthread_mutex_unlock(&acks->lock);
 }
 
 rd_kafka_resp_err_t unsalt_ack(unsalt_t *u, unsalt_token_t token) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <kafka/consumer.h>
-#include <errno.h>
-#include <time.h>
+#include <kafka/handle_end.h>
+#include <kafka/member.h>
+#include <kafka/pipeline.h>
+#include <kafka/rehearse.h>
 
 #define WATCH_SECONDS 5
 
@@ -12,10 +13,12 @@ static void wait_for_acks(struct unsalt *u) {
     uint64_t now = us_clock_now();
     uint64_t until = now + (uint64_t)u->conf->revoke_timeout_ms * US_MS;
     atomic_store(&u->acks.waited_for, true);
+    us_pipeline_close_begin(u);
     while (us_acks_outstanding(&u->acks, US_NO_PART) > 0 && now < until) {
         atomic_store(&u->signalled, false);
+        us_pipeline_close_serve(u, until);
         if (us_acks_outstanding(&u->acks, US_NO_PART) > 0) {
-            us_sleep(u, until - now);
+            us_sleep(u, us_pipeline_close_rest(u, until - now));
         }
         now = us_clock_now();
     }
@@ -24,13 +27,22 @@ static void wait_for_acks(struct unsalt *u) {
 
 /* Whatever the core gives now is dropped: it will be read again. */
 static void drop_everything(struct unsalt *u) {
-    uint64_t now = us_clock_now();
     us_ring_revoke_all(&u->ring);
     us_assign_close_all(u);
     do {
         us_ring_revoke_all(&u->ring);
-        us_drain(u, now);
+        us_drain(u, us_clock_now());
     } while (u->ring.count > 0);
+    us_rehearse_drop(u);
+}
+
+/* All go, unless they are lost, or go already. */
+static void tell_revoking(struct unsalt *u) {
+    rd_kafka_topic_partition_list_t *told = us_assignment_lost(u) ? NULL : us_hook_list(u, NULL, false);
+    for (uint32_t i = 0; i < u->partition_count; i++) {
+        u->partitions[i]->revoking = us_partition_ours(u->partitions[i]);
+    }
+    us_hook_call(u, UNSALT_REVOKING, told);
 }
 
 rd_kafka_resp_err_t us_close(struct unsalt *u) {
@@ -39,21 +51,28 @@ rd_kafka_resp_err_t us_close(struct unsalt *u) {
     }
     u->closing = true;
     us_handed_done(u);
+    tell_revoking(u);
     wait_for_acks(u);
-    us_acks_apply(u);
+    us_outstanding_report(u, true);
+    us_acks_close_going(u, true);
     rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (u->before.commit_wanted && !rd_kafka_assignment_lost(u->rk)) {
+    if (u->before.commit_wanted && !us_assignment_lost(u)) {
         err = us_commit(u, false, US_COMMIT_WAIT_MS);
     }
-    us_outstanding_report(u, true);
+    us_checkpoint_last(u, US_COMMIT_WAIT_MS);
     if (u->revoke.active) {
         u->revoke.until = 0;
         us_revoke_continue(u, us_clock_now());
     }
     us_stats_refresh(u);
     u->stranded = u->stats.unacked;
+    bool lost = us_assignment_lost(u);
+    rd_kafka_topic_partition_list_t *told = us_hook_list(u, NULL, true);
     drop_everything(u);
+    us_member_answer_all(u->rk, u->subscribed);
     rd_kafka_resp_err_t close_err = rd_kafka_consumer_close(u->rk);
+    us_hook_call(u, lost ? UNSALT_LOST : UNSALT_REVOKED, told);
+    us_watch_stop(u);
     us_partitions_close(u);
     rd_kafka_queue_cb_event_enable(u->main_queue, NULL, NULL);
     rd_kafka_queue_destroy(u->main_queue);
@@ -66,7 +85,7 @@ rd_kafka_resp_err_t us_close(struct unsalt *u) {
 
 rd_kafka_resp_err_t unsalt_consumer_close(unsalt_t *u) {
     bool free = false;
-    if (!atomic_compare_exchange_strong(&u->busy, &free, true)) {
+    if (u->pipeline || !atomic_compare_exchange_strong(&u->busy, &free, true)) {
         us_set_last_error(RD_KAFKA_RESP_ERR__CONFLICT);
         return RD_KAFKA_RESP_ERR__CONFLICT;
     }
@@ -98,25 +117,13 @@ static void report(struct unsalt *u, unsigned seconds) {
     us_event_raise(u, &event);
 }
 
-/* A condition on the clock of us_clock_now(). */
-static void init_wake(pthread_cond_t *wake) {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(wake, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static void *watch_main(void *opaque) {
     struct watch *watch = opaque;
     unsigned seconds = 0;
     pthread_mutex_lock(&watch->lock);
     while (!watch->done) {
         uint64_t at = us_clock_now() + WATCH_SECONDS * 1000 * US_MS;
-        struct timespec until = {.tv_sec = (time_t)(at / (1000 * US_MS)), .tv_nsec = (long)(at % (1000 * US_MS))};
-        int rc = 0;
-        while (!watch->done && rc != ETIMEDOUT) {
-            rc = pthread_cond_timedwait(&watch->wake, &watch->lock, &until);
+        while (!watch->done && us_clock_wait(&watch->wake, &watch->lock, at)) {
         }
         if (!watch->done) {
             seconds += WATCH_SECONDS;
@@ -127,12 +134,21 @@ static void *watch_main(void *opaque) {
     return NULL;
 }
 
+void us_handle_told(const struct unsalt *u, bool gone, const char *what_it_does) {
+    if (!gone) {
+        us_log(u, 4, "the handle that %s is not gone after %d s, and is left behind: librdkafka waits for a broker's "
+                     "thread", what_it_does, US_HANDLE_END_MS / 1000);
+    }
+}
+
 void us_destroy_watched(struct unsalt *u) {
     struct watch watch = {.u = u};
     pthread_t thread;
-    pthread_mutex_init(&watch.lock, NULL);
-    init_wake(&watch.wake);
-    bool watched = pthread_create(&thread, NULL, watch_main, &watch) == 0;
+    bool ready = us_clock_wait_init(&watch.lock, &watch.wake);
+    bool watched = ready && pthread_create(&thread, NULL, watch_main, &watch) == 0;
+    if (!watched) {
+        us_log(u, 4, "no thread: nobody will tell if destroy has to wait");
+    }
     rd_kafka_destroy_flags(u->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     if (watched) {
         pthread_mutex_lock(&watch.lock);
@@ -141,6 +157,7 @@ void us_destroy_watched(struct unsalt *u) {
         pthread_mutex_unlock(&watch.lock);
         pthread_join(thread, NULL);
     }
-    pthread_cond_destroy(&watch.wake);
-    pthread_mutex_destroy(&watch.lock);
+    if (ready) {
+        us_clock_wait_destroy(&watch.lock, &watch.wake);
+    }
 }

@@ -67,6 +67,19 @@ void us_event_init(unsalt_event_t *event, unsalt_event_type_t type) {
                               .lane = -1, .offset = -1};
 }
 
+unsalt_event_t us_event_of(unsalt_event_type_t type, const struct us_partition *p, const unsalt_core_in_t *in) {
+    unsalt_event_t event;
+    us_event_init(&event, type);
+    event.session = in->session;
+    event.session_len = in->session_len;
+    event.topic = p->topic;
+    event.partition = p->partition;
+    event.offset = in->offset;
+    event.epoch = in->epoch;
+    event.lane = in->lane;
+    return event;
+}
+
 void us_event_raise(struct unsalt *u, unsalt_event_t *event) {
     char text[1024];
     if (!event->text) {
@@ -79,15 +92,16 @@ void us_event_raise(struct unsalt *u, unsalt_event_t *event) {
     log_event(u, event);
 }
 
-void us_malformed(struct unsalt *u, const rd_kafka_message_t *message, const char *fault) {
+void us_malformed(struct unsalt *u, const rd_kafka_message_t *message, const char *fault, bool dead_letter) {
     char text[512];
     unsalt_event_t event;
     us_event_init(&event, UNSALT_EVENT_MALFORMED);
     event.topic = rd_kafka_topic_name(message->rkt);
     event.partition = message->partition;
     event.offset = message->offset;
-    snprintf(text, sizeof(text), "malformed: %s [%d] offset %lld: %s; passed on as unsequenced", event.topic,
-             (int)event.partition, (long long)event.offset, fault);
+    snprintf(text, sizeof(text), "malformed: %s [%d] offset %lld: %s; %s", event.topic, (int)event.partition,
+             (long long)event.offset, fault,
+             dead_letter ? "given to the dead-letter callback" : "passed on as unsequenced");
     event.text = text;
     u->own.malformed++;
     us_event_raise(u, &event);
@@ -111,6 +125,8 @@ static unsalt_event_type_t translate(const unsalt_core_event_t *ev) {
         return UNSALT_EVENT_START;
     case UNSALT_CORE_EV_BUDGET:
         return UNSALT_EVENT_BUDGET;
+    case UNSALT_CORE_EV_PROOF_OFF:
+        return UNSALT_EVENT_PROOF_OFF;
     case UNSALT_CORE_EV_OFFSET_BACK:
         return UNSALT_EVENT_OFFSET_BACK;
     case UNSALT_CORE_EV_FORGOTTEN:
@@ -135,6 +151,7 @@ static void pass_on(struct unsalt *u, const unsalt_core_event_t *ev) {
     event.first = ev->first;
     event.last = ev->last;
     event.waited_ns = ev->waited_ns;
+    event.overdue_ns = ev->overdue_ns;
     event.count = ev->count;
     u->own.malformed += event.type == UNSALT_EVENT_MALFORMED;
     us_event_raise(u, &event);

@@ -9,6 +9,7 @@ rd_kafka_resp_err_t unsalt_flush_gaps(unsalt_t *u) {
     do {
         unsalt_core_flush(u->core, us_clock_now());
     } while (us_core_events(u) > 0);
+    u->full = false; /* it may be read on; if there is still no room, it is said again */
     us_stats_refresh(u);
     us_signal(u);
     us_leave(u);

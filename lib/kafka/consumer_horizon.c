@@ -8,6 +8,7 @@
  */
 #include <base/mem.h>
 #include <kafka/consumer.h>
+#include <kafka/handle_end.h>
 #include <librdkafka/rdkafka_mock.h>
 #include <string.h>
 
@@ -42,6 +43,9 @@ static void strip(struct unsalt *u, rd_kafka_conf_t *conf) {
     set(conf, "group.protocol", "classic");
     set(conf, "group.id", NULL);
     set(conf, "group.instance.id", NULL);
+    /* The one must not be below the other, which has another default here than with the protocol `consumer`. */
+    set(conf, "max.poll.interval.ms", "300000");
+    set(conf, "session.timeout.ms", "45000");
     set(conf, "enable.auto.commit", "false");
     set(conf, "statistics.interval.ms", "0");
     set(conf, "test.mock.num.brokers", "0");
@@ -233,10 +237,8 @@ void us_asker_stop(struct unsalt *u) {
         pthread_join(asker->thread, NULL);
         asker->started = false;
     }
-    if (asker->handle) {
-        rd_kafka_destroy(asker->handle);
-        asker->handle = NULL;
-    }
+    us_handle_told(u, us_handle_end(asker->handle, US_HANDLE_END_MS), "asks for the ends of logs");
+    asker->handle = NULL;
 }
 
 void us_asker_destroy(struct us_asker *asker) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <base/copy_out.h>
 #include <base/mem.h>
 #include <kafka/consumer.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static bool add_session(struct unsalt *u, const rd_kafka_message_t *message, uns
 int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message, unsalt_message_info_t *info) {
     struct unsalt *mine = (struct unsalt *)u; /* caches change, the consumer doesn't */
     size_t size = info ? info->size : 0;
-    const unsalt_core_out_t *out = message ? find(mine, message) : NULL;
+    /* Of a pipeline it would be asked on any thread; what it knows is in the job. */
+    const unsalt_core_out_t *out = message && !u->pipeline ? find(mine, message) : NULL;
     if (size == 0 || !out || out->part == US_NO_PART) {
         return -1;
     }
@@ -73,6 +75,6 @@ int unsalt_message_info(const unsalt_t *u, const rd_kafka_message_t *message, un
     full.waited_ns = out->waited_ns;
     full.token = (unsalt_token_t){.part = out->part, .generation = out->generation, .ticket = out->ticket};
     full.size = size;
-    memcpy(info, &full, size < sizeof(full) ? size : sizeof(full));
+    us_copy_out(info, size, &full, sizeof(full));
     return 0;
 }

@@ -4,7 +4,7 @@
  * with those that were held. If a part of the set stays, its later records are ready behind them; so all of the set
  * stay where they are and are handed out, and only their acknowledgements have no effect.
  */
-#include <kafka/consumer.h>
+#include <kafka/pipeline.h>
 
 bool us_leave_whole(const struct unsalt *u, const struct us_partition *p) {
     for (uint32_t i = 0; i < u->partition_count; i++) {
@@ -43,7 +43,9 @@ void us_leave_end(struct unsalt *u) {
 }
 
 void us_leave_ready(struct unsalt *u, const struct us_partition *p) {
-    if (us_leave_whole(u, p)) {
+    bool whole = us_leave_whole(u, p);
+    us_pipeline_leave(u, p, whole);
+    if (whole) {
         us_ring_revoke(&u->ring, p->part, p->generation, p->set);
     } else {
         us_ring_orphan(&u->ring, p->part, p->generation, p->set);

@@ -35,7 +35,10 @@ static uint32_t base_index(struct unsalt *u, const char *base, size_t len) {
     return u->base_count++;
 }
 
-/* Layout hash: one set per topic, any lane. Layout topics: one set per partition index, the lane is the topic's. */
+/*
+ * Layout hash: one set per topic, any lane. Layout topics: one set per partition index, the lane is the topic's. Layout
+ * block: one set per block, any lane, as cold sessions may stand in any partition of their block.
+ */
 static bool place(struct unsalt *u, struct us_partition *p) {
     if (u->conf->layout == US_LAYOUT_TOPICS) {
         struct us_topic_lane lane = us_topic_lane(&u->lanes.topics, p->topic);
@@ -46,6 +49,9 @@ static bool place(struct unsalt *u, struct us_partition *p) {
     }
     uint32_t base = base_index(u, p->topic, strlen(p->topic));
     p->set = base << 17;
+    if (u->conf->layout == US_LAYOUT_BLOCK) {
+        p->set |= (uint32_t)(p->partition / u->conf->lanes);
+    }
     p->lane = -1;
     return base != UINT32_MAX;
 }
@@ -56,6 +62,9 @@ static void destroy(struct us_partition *p) {
         rd_kafka_queue_cb_event_enable(p->queue, NULL, NULL);
         rd_kafka_queue_destroy(p->queue);
     }
+    us_pins_drop(p);
+    us_free(&us_mem_default, p->pins.buffers);
+    us_free(&us_mem_default, p->found_done);
     us_free(&us_mem_default, p->pending);
     us_free(&us_mem_default, p->topic);
     us_free(&us_mem_default, p);
@@ -68,7 +77,8 @@ static struct us_partition *make(struct unsalt *u, const char *topic, int32_t pa
     }
     p->u = u;
     p->partition = partition;
-    p->start = p->log_start = p->committed = p->last_read = p->last_time = p->back_to = -1;
+    p->start = p->log_start = p->began = p->committed = p->confirmed = -1;
+    p->last_read = p->last_time = p->back_to = p->seek_to = p->rehearsed = p->found = -1;
     p->answer_at = UNSALT_NEVER;
     p->pending_capacity = (uint32_t)u->conf->read_batch;
     p->topic = us_text_dup(topic);

@@ -7,18 +7,14 @@
  * The ends of logs are asked by rd_kafka_offsets_for_times() with the protocol's own logical times (-2 first, -1 end),
  * one request per leader; it fails as a whole when one leader is missing, so what it left open is asked one by one.
  */
+#include <kafka/committed.h>
 #include <kafka/consumer.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 
 #define ONE_WAIT_MS 500 /* for a partition that is asked by itself */
 #define RETRY_MS 20
-
-/* Remaining milliseconds, at least 1. */
-static int rest_ms(uint64_t until) {
-    uint64_t now = us_clock_now();
-    return now >= until ? 1 : (int)((until - now) / US_MS) + 1;
-}
 
 static bool is_stored(int64_t offset) {
     return offset == RD_KAFKA_OFFSET_INVALID || offset == RD_KAFKA_OFFSET_STORED;
@@ -26,7 +22,7 @@ static bool is_stored(int64_t offset) {
 
 /* What auto.offset.reset means as a logical offset; INVALID: it is an error to have no offset. */
 static int64_t reset_offset(const struct unsalt *u) {
-    const char *reset = u->before.reset;
+    const char *reset = u->before.reset_now;
     if (strcmp(reset, "smallest") == 0 || strcmp(reset, "earliest") == 0 || strcmp(reset, "beginning") == 0) {
         return RD_KAFKA_OFFSET_BEGINNING;
     }
@@ -41,23 +37,23 @@ static int64_t reset_offset(const struct unsalt *u) {
  * brings along. It is obeyed, but not in silence: records that stand in a partition without a commit are passed over.
  */
 void us_start_warn(struct unsalt *u) {
-    if (u->before.reset_set && reset_offset(u) == RD_KAFKA_OFFSET_END) {
+    if (u->conf->offset_reset == US_RESET_AUTO && u->before.reset_set && reset_offset(u) == RD_KAFKA_OFFSET_END) {
         us_log(u, 4, "auto.offset.reset is latest (set, or librdkafka's default beside another topic-level property): "
-                     "what stands in partitions without a commit is not read; set it to earliest if it should be");
+                     "what stands in partitions without a commit is not read; offset.reset says it clearly");
     }
 }
 
-/* Replaces stored positions by committed ones, or by what auto.offset.reset says. Unknown ones stay. */
-static void resolve_stored(struct unsalt *u, rd_kafka_topic_partition_list_t *list, uint64_t until) {
+/* again: what has no commit goes back to where it began, if that is known. Unknown ones stay. */
+static void resolve_stored(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool again, uint64_t until) {
     rd_kafka_topic_partition_list_t *ask = rd_kafka_topic_partition_list_new(list->cnt);
     for (int i = 0; i < list->cnt; i++) {
         if (is_stored(list->elems[i].offset)) {
             rd_kafka_topic_partition_list_add(ask, list->elems[i].topic, list->elems[i].partition);
         }
     }
-    rd_kafka_resp_err_t err = ask->cnt > 0 ? rd_kafka_committed(u->rk, ask, rest_ms(until)) : 0;
+    rd_kafka_resp_err_t err = ask->cnt > 0 ? us_committed(u->rk, ask, until) : 0;
     if (err) {
-        us_log(u, 4, "no committed offsets within %d ms: %s", US_START_WAIT_MS, rd_kafka_err2str(err));
+        us_log(u, 4, "no committed offsets in time: %s", rd_kafka_err2str(err));
     }
     for (int i = 0; !err && i < ask->cnt; i++) {
         const rd_kafka_topic_partition_t *one = &ask->elems[i];
@@ -67,9 +63,10 @@ static void resolve_stored(struct unsalt *u, rd_kafka_topic_partition_list_t *li
             us_log(u, 4, "no committed offset of %s [%d]: %s", one->topic, (int)one->partition,
                    rd_kafka_err2str(one->err));
         } else if (one->offset >= 0) {
-            mine->offset = p->committed = one->offset;
+            mine->offset = p->committed = p->confirmed = one->offset;
+            p->origin = US_ORIGIN_COMMITTED;
         } else {
-            mine->offset = reset_offset(u);
+            mine->offset = again && p->began >= 0 ? p->began : reset_offset(u);
         }
     }
     rd_kafka_topic_partition_list_destroy(ask);
@@ -83,7 +80,7 @@ static void query_together(struct unsalt *u, rd_kafka_topic_partition_list_t *as
             rd_kafka_topic_partition_list_add(open, ask->elems[i].topic, ask->elems[i].partition)->offset = which;
         }
     }
-    bool done = !rd_kafka_offsets_for_times(u->rk, open, rest_ms(until) / 2 + 1);
+    bool done = !rd_kafka_offsets_for_times(u->rk, open, us_clock_rest_ms(until, INT_MAX) / 2 + 1);
     for (int i = 0; done && i < open->cnt; i++) {
         const rd_kafka_topic_partition_t *one = &open->elems[i];
         if (!one->err && one->offset >= 0) {
@@ -106,6 +103,11 @@ static bool query_one(struct unsalt *u, rd_kafka_topic_partition_t *one, int64_t
     return done;
 }
 
+int64_t us_start_end(struct unsalt *u, const struct us_partition *p, int timeout_ms) {
+    rd_kafka_topic_partition_t one = {.topic = p->topic, .partition = p->partition, .offset = -1};
+    return query_one(u, &one, RD_KAFKA_OFFSET_END, timeout_ms) ? one.offset : -1;
+}
+
 /* Asks for what is still open one by one. Returns how many stay open. */
 static int query_singly(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, int64_t which, uint64_t until) {
     int left = 0;
@@ -114,8 +116,7 @@ static int query_singly(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, 
         if (one->offset != which) {
             continue;
         }
-        int wait = rest_ms(until) < ONE_WAIT_MS ? rest_ms(until) : ONE_WAIT_MS;
-        left += us_clock_now() >= until || !query_one(u, one, which, wait);
+        left += us_clock_ms() >= until || !query_one(u, one, which, us_clock_rest_ms(until, ONE_WAIT_MS));
     }
     return left;
 }
@@ -125,7 +126,7 @@ static int query_singly(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, 
  * replaced. A topic that was just made has no leaders for some milliseconds, so it is tried until the time is over.
  */
 static void query_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *ask, int64_t which, uint64_t until) {
-    while (ask->cnt > 0 && us_clock_now() < until) {
+    while (ask->cnt > 0 && us_clock_ms() < until) {
         query_together(u, ask, which, until);
         if (query_singly(u, ask, which, until) == 0) {
             break;
@@ -166,20 +167,53 @@ static void resolve_ends(struct unsalt *u, rd_kafka_topic_partition_list_t *list
     rd_kafka_topic_partition_list_destroy(highs);
 }
 
-void us_start_resolve(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
-    uint64_t until = us_clock_now() + US_START_WAIT_MS * US_MS;
+/*
+ * librdkafka treats an offset below the log's beginning as it treats none: by auto.offset.reset, so `latest` would pass
+ * over all that is left above it.
+ */
+void us_start_raise(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
+    for (int i = 0; i < list->cnt; i++) {
+        rd_kafka_topic_partition_t *one = &list->elems[i];
+        const struct us_partition *p = us_partition_find(u, one->topic, one->partition);
+        if (one->offset >= 0 && one->offset < p->log_start && reset_offset(u) != RD_KAFKA_OFFSET_INVALID) {
+            us_log(u, 4, "%s [%d] is read from offset %lld on: what stood at %lld, where it was to begin, was deleted",
+                   p->topic, (int)p->partition, (long long)p->log_start, (long long)one->offset);
+            one->offset = p->log_start;
+        }
+    }
+}
+
+/* What of its log is gone meanwhile can't be read again. */
+static int64_t above(const struct us_partition *p, int64_t offset) {
+    return p->origin == US_ORIGIN_UNCOMMITTED && offset >= 0 && offset < p->log_start ? p->log_start : offset;
+}
+
+static void resolve(struct unsalt *u, rd_kafka_topic_partition_list_t *list, bool again, int timeout_ms) {
+    uint64_t until = us_clock_ms() + (uint64_t)timeout_ms;
     for (int i = 0; i < list->cnt; i++) {
         struct us_partition *p = us_partition_find(u, list->elems[i].topic, list->elems[i].partition);
-        p->start = p->log_start = p->committed = -1;
+        p->start = p->log_start = p->committed = p->confirmed = -1;
+        p->origin = is_stored(list->elems[i].offset) ? US_ORIGIN_UNCOMMITTED : US_ORIGIN_GIVEN;
     }
-    resolve_stored(u, list, until);
+    resolve_stored(u, list, again, until);
     resolve_ends(u, list, until);
     for (int i = 0; i < list->cnt; i++) {
-        const rd_kafka_topic_partition_t *mine = &list->elems[i];
+        rd_kafka_topic_partition_t *mine = &list->elems[i];
         struct us_partition *p = us_partition_find(u, mine->topic, mine->partition);
+        mine->offset = above(p, mine->offset);
         p->start = mine->offset >= 0 ? mine->offset : -1;
+        p->began = again && p->began < 0 ? p->start : p->began;
         if (p->start < 0) {
             us_log(u, 4, "start position of %s [%d] is not known yet", p->topic, (int)p->partition);
         }
     }
+    us_start_raise(u, list); /* p->start stays what was committed: that is what a checkpoint's entry says, too */
+}
+
+void us_start_resolve(struct unsalt *u, rd_kafka_topic_partition_list_t *list) {
+    resolve(u, list, false, US_START_WAIT_MS);
+}
+
+void us_start_again(struct unsalt *u, rd_kafka_topic_partition_list_t *list, int timeout_ms) {
+    resolve(u, list, true, timeout_ms);
 }

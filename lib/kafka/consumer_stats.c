@@ -3,32 +3,14 @@
  * Statistics: copied under a lock when rounds were made, so that any thread can read them; what hand-outs from the
  * buffer change in between stands in a tally of atomic counters, since such a call has no time for a lock.
  */
+#include <base/copy_out.h>
+#include <base/waits.h>
 #include <kafka/consumer.h>
 #include <string.h>
-
-#define US 1000u
-#define MS 1000000u
-#define SEC UINT64_C(1000000000)
-
-static const uint64_t bounds[UNSALT_WAIT_BUCKETS] = {0,        100 * US, 300 * US, MS,       3 * MS,    10 * MS,
-                                                     30 * MS,  100 * MS, 300 * MS, SEC,      3 * SEC,   10 * SEC,
-                                                     30 * SEC, 100 * SEC, 300 * SEC, UNSALT_NEVER};
-
-const uint64_t *unsalt_wait_bounds(void) {
-    return bounds;
-}
 
 void us_stats_init(struct unsalt *u) {
     pthread_mutex_init(&u->stats_lock, NULL);
     u->stats.conserved = 1;
-}
-
-static unsigned bucket(uint64_t ns) {
-    unsigned i = 0;
-    while (ns > bounds[i]) {
-        i++;
-    }
-    return i;
 }
 
 /* Adds without a locked instruction: only the thread of the call writes. */
@@ -41,23 +23,29 @@ static uint64_t get(const _Atomic uint64_t *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-void us_stats_acked(struct unsalt *u) {
-    add(&u->tally.acked, 1);
+void us_stats_acked(struct unsalt *u, uint64_t n) {
+    add(&u->tally.acked, n);
 }
 
 void us_stats_handed(struct unsalt *u, const unsalt_core_out_t *out, uint32_t n) {
+    uint64_t released = 0, waited_ns = 0, orphans = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (out[i].part == US_NO_PART) {
             continue;
         }
-        add(&u->tally.handed[out[i].state], 1);
-        if (out[i].reserved == US_ORPHAN) {
-            us_stats_acked(u); /* nothing waits for its acknowledgement */
+        orphans += out[i].reserved == US_ORPHAN;
+        if (out[i].state != UNSALT_STATE_RELEASED) {
+            add(&u->tally.handed[out[i].state], 1);
+            continue;
         }
-        if (out[i].state == UNSALT_STATE_RELEASED) {
-            add(&u->tally.wait_count[bucket(out[i].waited_ns)], 1);
-            add(&u->tally.wait_sum_ns, out[i].waited_ns);
-        }
+        released++;
+        waited_ns += out[i].waited_ns;
+        add(&u->tally.wait_count[us_wait_bucket(out[i].waited_ns)], 1);
+    }
+    add(&u->tally.handed[UNSALT_STATE_RELEASED], released);
+    add(&u->tally.wait_sum_ns, waited_ns);
+    if (orphans > 0) {
+        us_stats_acked(u, orphans); /* nothing waits for their acknowledgement */
     }
     atomic_store_explicit(&u->tally.polls, u->own.polls, memory_order_relaxed);
 }
@@ -103,15 +91,19 @@ static void add_ledger(const struct unsalt *u, const unsalt_core_counters_t *cor
     }
     stats->conserved = sum == core->received && unsalt_core_conserved(u->core);
     ready -= u->ring.orphans; /* their generation is over: the core has no more to do with them */
+    for (uint32_t i = 0; i < u->partition_count; i++) {
+        ready += u->partitions[i]->dropped; /* their generation isn't over: to the core they are in somebody's hands */
+    }
     stats->unacked = core->unacked > ready ? core->unacked - ready : 0;
 }
 
 static void add_core(const unsalt_core_counters_t *core, unsalt_stats_t *stats) {
     stats->received = core->received;
-    stats->held_bytes = core->held_bytes;
+    stats->held_bytes = core->held_bytes + core->pinned_bytes;
     memcpy(stats->gaps, core->gaps, sizeof(stats->gaps));
     memcpy(stats->gap_numbers, core->gap_numbers, sizeof(stats->gap_numbers));
     memcpy(stats->budget_full, core->budget_full, sizeof(stats->budget_full));
+    memcpy(stats->budget_outcome, core->budget_outcome, sizeof(stats->budget_outcome));
     stats->gaps_open = core->gaps_open;
     stats->sessions = core->sessions;
     stats->sessions_created = core->sessions_created;
@@ -120,12 +112,18 @@ static void add_core(const unsalt_core_counters_t *core, unsalt_stats_t *stats) 
     stats->restarts = core->restarts;
     stats->epochs = core->epochs;
     stats->starts_seen = core->starts_seen;
+    stats->proofs_off = core->proofs_off;
+    memcpy(stats->overdue_count, core->overdue_count, sizeof(stats->overdue_count));
+    stats->overdue_sum_ns = core->overdue_sum_ns;
     stats->in_order = core->in_order;
     stats->irregular = core->irregular;
     stats->questions = core->questions;
     stats->answers = core->answers;
     stats->partitions = core->partitions;
     stats->clock_regressions = core->clock_regressions;
+    stats->cursors_changed = core->cursors_changed;
+    stats->cursors_restored = core->cursors_restored;
+    stats->done_before = core->done_before;
 }
 
 void us_stats_refresh(struct unsalt *u) {
@@ -149,6 +147,6 @@ int unsalt_stats(const unsalt_t *u, unsalt_stats_t *stats, size_t size) {
     unsalt_stats_t now = mine->stats;
     add_tally(&mine->tally, &now);
     pthread_mutex_unlock(&mine->stats_lock);
-    memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
+    us_copy_out(stats, size, &now, sizeof(now));
     return 0;
 }

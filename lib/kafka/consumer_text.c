@@ -63,16 +63,24 @@ static void add_place(struct line *line, const unsalt_event_t *event) {
     }
 }
 
+static void add_gap(struct line *line, const unsalt_event_t *event) {
+    add_range(line, event);
+    if (event->type == UNSALT_EVENT_RESUMED) {
+        add(line, " passed over, consumed before");
+        return;
+    }
+    add(line, " given up (%s)", unsalt_gap_reason_name(event->reason));
+    add_ms(line, event);
+    if (event->reason == UNSALT_GAP_TIMEOUT || event->reason == UNSALT_GAP_STALLED) {
+        add(line, ", due for %" PRIu64 " ms", event->overdue_ns / US_MS);
+    }
+}
+
 static void add_what(struct line *line, const unsalt_event_t *event) {
     switch (event->type) {
     case UNSALT_EVENT_GAP:
-        add_range(line, event);
-        add(line, " given up (%s)", unsalt_gap_reason_name(event->reason));
-        add_ms(line, event);
-        break;
     case UNSALT_EVENT_RESUMED:
-        add_range(line, event);
-        add(line, " passed over, consumed before");
+        add_gap(line, event);
         break;
     case UNSALT_EVENT_LATE:
         add_range(line, event);
@@ -98,10 +106,22 @@ static void add_what(struct line *line, const unsalt_event_t *event) {
         add(line, " joined at %" PRIu64, event->first);
         break;
     case UNSALT_EVENT_BUDGET:
-        add(line, " a budget is full with %" PRIu64 " records held", event->count);
+        add(line, " %s is full with %" PRIu64 " records held: %s", unsalt_budget_name((unsalt_budget_t)event->first),
+            event->count, unsalt_budget_outcome_name((unsalt_budget_outcome_t)event->last));
         break;
     case UNSALT_EVENT_MALFORMED:
-        add(line, " no usable sequence or session id; passed on as unsequenced");
+        add(line, " no usable sequence or session id");
+        break;
+    case UNSALT_EVENT_COLLISION:
+        add(line, " has lanes %" PRIu64 " and %" PRIu64 " in one partition, %" PRIu64 " such sessions so far",
+            event->first, event->last, event->count);
+        break;
+    case UNSALT_EVENT_MISPLACED:
+        add_range(line, event);
+        break;
+    case UNSALT_EVENT_PROOF_OFF:
+        add_range(line, event);
+        add(line, " contradicts what its lane has shown: its gaps wait for the clock from now on (two producers?)");
         break;
     case UNSALT_EVENT_OFFSET_BACK:
         add(line, " an offset that was read before, fenced");
@@ -117,10 +137,28 @@ static void add_what(struct line *line, const unsalt_event_t *event) {
     }
 }
 
+/* Of a pipeline: what has failed, and why, is added by who raises it. */
+static bool is_of_record(const unsalt_event_t *event) {
+    switch (event->type) {
+    case UNSALT_EVENT_PIPELINE_HALTED:
+    case UNSALT_EVENT_PIPELINE_HALTED_FULL:
+    case UNSALT_EVENT_PIPELINE_SKIPPED:
+    case UNSALT_EVENT_PIPELINE_BURIED:
+    case UNSALT_EVENT_PIPELINE_NOT_BURIED:
+    case UNSALT_EVENT_PIPELINE_SLOW:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void us_event_text(const unsalt_event_t *event, char *text, size_t size) {
     struct line line = {.text = text, .size = size};
     add(&line, "%s:", unsalt_event_name(event->type));
     add_session(&line, event);
     add_what(&line, event);
+    if (is_of_record(event) && event->first > 0) {
+        add_range(&line, event);
+    }
     add_place(&line, event);
 }

@@ -16,9 +16,12 @@ void us_signal(struct unsalt *u) {
         ssize_t written = write(u->wake_fd, &one, sizeof(one));
         (void)written; /* a counter that is full wakes as well */
     }
+    if (atomic_load(&u->loop.armed)) {
+        us_loop_notify(u);
+    }
 }
 
-static int rounded_up_ms(uint64_t ns) {
+int us_rounded_up_ms(uint64_t ns) {
     if (ns >= (uint64_t)INT_MAX * US_MS) {
         return INT_MAX;
     }
@@ -29,7 +32,7 @@ void us_sleep(struct unsalt *u, uint64_t timeout_ns) {
     atomic_store(&u->sleeping, true);
     if (!atomic_load(&u->signalled)) {
         struct pollfd fd = {.fd = u->wake_fd, .events = POLLIN};
-        poll(&fd, 1, rounded_up_ms(timeout_ns));
+        poll(&fd, 1, us_rounded_up_ms(timeout_ns));
     }
     atomic_store(&u->sleeping, false);
     uint64_t count;
@@ -41,6 +44,10 @@ void us_main_queue_event(rd_kafka_t *rk, void *opaque) {
     (void)rk;
     us_signal(opaque);
 }
+
+/* gcc tests neighbouring bools of the thread in a call in one load of a word, which must not hold what others set. */
+_Static_assert(offsetof(struct us_partition, ready) / sizeof(void *) !=
+                   offsetof(struct us_partition, assigned) / sizeof(void *), "`ready` stands beside plain bools");
 
 void us_partition_queue_event(rd_kafka_t *rk, void *opaque) {
     (void)rk;

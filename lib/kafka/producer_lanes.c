@@ -5,8 +5,10 @@
 /* The longest session id and the longest salt. */
 #define KEY_MAX (4096 + 40)
 
-uint16_t us_lane_map_entries(const struct us_lane_map *map) {
-    return map->layout == US_LAYOUT_HASH ? map->lanes : 1;
+uint16_t us_lane_map_entries(const struct us_lane_map *map, uint16_t lanes) {
+    if (map->layout != US_LAYOUT_HASH || lanes == 1)
+        return 0;
+    return map->partitions < lanes ? (uint16_t)map->partitions : lanes;
 }
 
 static bool contains(const int32_t *entries, uint16_t count, int32_t partition) {
@@ -16,11 +18,10 @@ static bool contains(const int32_t *entries, uint16_t count, int32_t partition) 
     return false;
 }
 
-/* Returns how many distinct partitions were found, at least one. */
-static uint16_t probe(const struct us_lane_map *map, const void *session, size_t session_len, int32_t *entries) {
+uint16_t us_lane_map_probe(const struct us_lane_map *map, const void *session, size_t session_len, uint16_t wanted,
+                           int32_t *entries) {
     char key[KEY_MAX];
     uint16_t count = 0;
-    uint16_t wanted = map->partitions < map->lanes ? (uint16_t)map->partitions : map->lanes;
     for (uint32_t salt = 0; count < wanted && salt < UINT16_MAX; salt++) {
         size_t size = us_salt_join(&map->pattern, session, session_len, (uint16_t)salt, key, sizeof key);
         int32_t partition = us_murmur2_partition(key, size, map->partitions);
@@ -30,12 +31,16 @@ static uint16_t probe(const struct us_lane_map *map, const void *session, size_t
     return count;
 }
 
-void us_lane_map_fill(const struct us_lane_map *map, const void *session, size_t session_len, int32_t *entries) {
-    if (us_lane_map_entries(map) == 1) {
-        entries[0] = us_murmur2_partition(session, session_len, map->partitions);
-        return;
-    }
-    uint16_t found = probe(map, session, session_len, entries);
-    for (uint16_t lane = found; lane < map->lanes; lane++)
-        entries[lane] = entries[lane % found];
+uint32_t us_lane_map_hash(const void *session, size_t session_len) {
+    return us_murmur2(session, session_len) & 0x7fffffffu;
+}
+
+int32_t us_lane_map_partition(const struct us_lane_map *map, uint32_t hash, const struct us_lane_table *table,
+                              uint16_t lanes, uint16_t lane) {
+    uint16_t entries = us_lane_map_entries(map, lanes);
+    if (map->layout == US_LAYOUT_BLOCK)
+        return us_layout_block(hash, map->partitions, map->lanes, lanes, lane);
+    if (!entries)
+        return (int32_t)(hash % (uint32_t)map->partitions);
+    return table->entries[lane % (table->found < entries ? table->found : entries)];
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <base/hash.h>
+#include <kafka/chance.h>
+#include <kafka/producer_epoch.h>
 #include <kafka/producer_sessions.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* The table's own memory comes from the default allocator; a failure leaves the element out of the table. */
 #define HASH_NONFATAL_OOM 1
@@ -17,10 +18,13 @@ struct us_sender {
     UT_hash_handle hh;
     struct us_sender *idler, *busier; /* neighbours in the idle list */
     struct us_inflight window;        /* its `next` is the session's next number */
-    uint64_t epoch, since;
+    uint64_t epoch, since;            /* since: the first of the numbers that have `lanes` in a row */
+    struct us_lane_table table;       /* its entries are owned */
+    uint32_t hash;                    /* for the lane map */
+    uint16_t lanes;                   /* of the last number; 0: there was none, as its first record isn't committed */
     bool idle, ended;
     size_t name_size;
-    int32_t entries[]; /* partitions of the lanes; then the name */
+    char name[];
 };
 
 struct us_sent_chunk {
@@ -28,30 +32,20 @@ struct us_sent_chunk {
     struct us_sent records[CHUNK_RECORDS];
 };
 
-static char *name_of(struct us_sender *sender, const struct us_lane_map *map) {
-    return (char *)(sender->entries + us_lane_map_entries(map));
-}
-
-/* A seed that producers of session ids can't guess; without one the table is only less well protected. */
-static uint64_t draw_seed(void) {
-    uint64_t seed = 0;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
-        seed = (uintptr_t)&seed;
-    return seed;
-}
-
 bool us_senders_init(struct us_senders *senders, const struct unsalt_mem *mem, const struct us_lane_map *map,
                      uint64_t seq_first, uint64_t epoch, uint32_t max) {
     memset(senders, 0, sizeof *senders);
     senders->mem = mem;
     senders->map = *map;
     senders->seq_first = seq_first;
-    senders->seed = draw_seed();
+    senders->seed = us_chance();
     senders->shard_count = 1;
-    while (senders->shard_count < US_PRODUCER_SHARDS_MAX && senders->shard_count * 2 <= max)
+    while (senders->shard_count < US_PRODUCER_SHARDS_MAX &&
+           senders->shard_count * 2 <= max / US_PRODUCER_SHARD_PLACES)
         senders->shard_count *= 2;
     senders->shard_max = max / senders->shard_count;
-    atomic_init(&senders->epoch, epoch);
+    senders->clocked = epoch == 0;
+    atomic_init(&senders->epoch, epoch ? epoch : us_epoch_draw());
     atomic_init(&senders->evicted, 0);
     senders->shards = us_calloc(mem, senders->shard_count, sizeof *senders->shards);
     if (!senders->shards)
@@ -65,6 +59,7 @@ bool us_senders_init(struct us_senders *senders, const struct unsalt_mem *mem, c
 
 static void destroy_sender(struct us_shard *shard, struct us_sender *sender) {
     us_inflight_destroy(&sender->window, shard->owner->mem);
+    us_free(shard->owner->mem, sender->table.entries);
     us_free(shard->owner->mem, sender);
 }
 
@@ -124,62 +119,89 @@ static void join_idle_list(struct us_shard *shard, struct us_sender *sender) {
 /* Makes the epoch of new sessions higher than that of one that is dropped. */
 static void raise_epoch(struct us_senders *senders, uint64_t dropped) {
     uint_fast64_t epoch = atomic_load(&senders->epoch);
-    while (epoch <= dropped && !atomic_compare_exchange_weak(&senders->epoch, &epoch, dropped + 1))
-        ;
+    while (epoch <= dropped) {
+        uint_fast64_t next = senders->clocked ? us_epoch_next() : dropped + 1;
+        if (atomic_compare_exchange_weak(&senders->epoch, &epoch, next))
+            return;
+    }
+}
+
+static void forget(struct us_shard *shard, struct us_sender *sender) {
+    leave_idle_list(shard, sender);
+    HASH_DEL(shard->table, sender);
+    shard->count--;
+    destroy_sender(shard, sender);
 }
 
 /* Drops the idlest session; there is one. */
 static void evict(struct us_shard *shard) {
-    struct us_sender *sender = shard->idlest;
-    raise_epoch(shard->owner, sender->epoch);
-    leave_idle_list(shard, sender);
-    HASH_DEL(shard->table, sender);
-    shard->count--;
+    raise_epoch(shard->owner, shard->idlest->epoch);
+    forget(shard, shard->idlest);
     atomic_fetch_add(&shard->owner->evicted, 1);
-    destroy_sender(shard, sender);
 }
 
-static struct us_sender *make_sender(struct us_shard *shard, const struct us_sender_name *name) {
+/* The table of a session grows with the largest S that was asked for: most sessions need none. */
+static bool reserve_lanes(const struct us_senders *senders, struct us_sender *sender,
+                          const struct us_sender_name *name, uint16_t lanes) {
+    struct us_lane_table *table = &sender->table;
+    uint16_t wanted = us_lane_map_entries(&senders->map, lanes);
+    if (wanted <= table->wanted)
+        return true;
+    int32_t *entries = us_realloc_array(senders->mem, table->entries, wanted, sizeof *entries);
+    if (!entries)
+        return false;
+    uint16_t found = us_lane_map_probe(&senders->map, sender->name + name->id_at, name->size - name->id_at, wanted,
+                                       entries);
+    *table = (struct us_lane_table){entries, wanted, found};
+    return true;
+}
+
+static struct us_sender *make_sender(struct us_shard *shard, const struct us_sender_name *name, uint16_t lanes) {
     const struct us_senders *senders = shard->owner;
-    size_t entries = us_lane_map_entries(&senders->map);
-    struct us_sender *sender =
-        us_calloc(senders->mem, 1, sizeof *sender + entries * sizeof *sender->entries + name->size);
+    struct us_sender *sender = us_calloc(senders->mem, 1, sizeof *sender + name->size);
     if (!sender)
         return NULL;
     us_inflight_init(&sender->window, senders->seq_first);
-    sender->since = senders->seq_first;
     sender->epoch = atomic_load(&senders->epoch);
     sender->name_size = name->size;
-    memcpy(name_of(sender, &senders->map), name->bytes, name->size);
-    us_lane_map_fill(&senders->map, (const char *)name->bytes + name->id_at, name->size - name->id_at,
-                     sender->entries);
+    memcpy(sender->name, name->bytes, name->size);
+    sender->hash = us_lane_map_hash(sender->name + name->id_at, name->size - name->id_at);
+    if (!reserve_lanes(senders, sender, name, lanes)) {
+        destroy_sender(shard, sender);
+        return NULL;
+    }
     return sender;
 }
 
-/* A full shard drops another session for it, but only once nothing can fail any more. */
-static struct us_sender *add_sender(struct us_shard *shard, const struct us_sender_name *name, bool *full) {
-    bool crowded = shard->count >= shard->owner->shard_max;
-    *full = crowded && !shard->idlest;
-    struct us_sender *sender = *full ? NULL : make_sender(shard, name);
+/* In a full shard it is one too many until its record is committed, when the idlest goes, or released. */
+static struct us_sender *add_sender(struct us_shard *shard, const struct us_sender_name *name, uint16_t lanes,
+                                    bool *full) {
+    *full = shard->count >= shard->owner->shard_max && !shard->idlest;
+    struct us_sender *sender = *full ? NULL : make_sender(shard, name, lanes);
     if (!sender)
         return NULL;
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, shard->table, name_of(sender, &shard->owner->map), sender->name_size,
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, shard->table, sender->name, sender->name_size,
                                 (unsigned)name->hash, sender);
     if (!sender->hh.tbl) {
         destroy_sender(shard, sender);
         return NULL;
     }
     shard->count++;
-    if (crowded)
-        evict(shard);
-    join_idle_list(shard, sender);
     return sender;
 }
 
-static struct us_sender *find_sender(struct us_shard *shard, const struct us_sender_name *name, bool *full) {
+/* Finds or adds the session, with room for one more number over that many lanes. */
+static struct us_sender *reserve_number(struct us_shard *shard, const struct us_sender_name *name, uint16_t lanes,
+                                        bool *full) {
     struct us_sender *sender = NULL;
     HASH_FIND_BYHASHVALUE(hh, shard->table, name->bytes, name->size, (unsigned)name->hash, sender);
-    return sender ? sender : add_sender(shard, name, full);
+    if (!sender)
+        return add_sender(shard, name, lanes, full);
+    if (!us_inflight_reserve(&sender->window, shard->owner->mem)) {
+        *full = sender->window.capacity == US_INFLIGHT_MAX;
+        return NULL;
+    }
+    return reserve_lanes(shard->owner, sender, name, lanes) ? sender : NULL;
 }
 
 static struct us_sent *take_record(struct us_shard *shard) {
@@ -196,64 +218,76 @@ static struct us_sent *take_record(struct us_shard *shard) {
     }
     struct us_sent *sent = shard->pool;
     shard->pool = sent->next;
-    *sent = (struct us_sent){.shard = shard};
+    *sent = (struct us_sent){.shard = shard, .seq = UNSALT_NO_SEQ};
     return sent;
 }
 
-static void fill_stamp(const struct us_lane_map *map, const struct us_sender *sender, struct us_stamp *stamp) {
+static void fill_stamp(const struct us_lane_map *map, const struct us_sender *sender, uint16_t lanes,
+                       struct us_stamp *stamp) {
     uint64_t seq = sender->window.next;
-    uint16_t lane = (uint16_t)(seq % map->lanes);
+    uint16_t lane = (uint16_t)(seq % lanes);
     *stamp = (struct us_stamp){
         .seq = seq,
         .epoch = sender->epoch,
-        .since = sender->since,
+        .since = lanes == sender->lanes ? sender->since : seq,
         .una = sender->window.low,
-        .partition = sender->entries[lane % us_lane_map_entries(map)],
+        .partition = us_lane_map_partition(map, sender->hash, &sender->table, lanes, lane),
         .lane = lane,
-        .lanes = map->lanes,
+        .lanes = lanes,
     };
 }
 
-struct us_sent *us_shard_begin(struct us_shard *shard, const struct us_sender_name *name, struct us_stamp *stamp,
-                               bool *full) {
-    struct us_sender *sender = NULL;
-    *full = false;
-    if (name) {
-        sender = find_sender(shard, name, full);
-        if (!sender)
-            return NULL;
-        if (!us_inflight_reserve(&sender->window, shard->owner->mem)) {
-            *full = sender->window.capacity == US_INFLIGHT_MAX;
-            return NULL;
-        }
-        fill_stamp(&shard->owner->map, sender, stamp);
-    }
+struct us_sent *us_shard_begin(struct us_shard *shard, const struct us_sender_name *name, uint16_t lanes,
+                               struct us_stamp *stamp, bool *full) {
     struct us_sent *sent = take_record(shard);
-    if (!sent)
+    *full = false;
+    if (!sent || !name)
+        return sent;
+    sent->sender = reserve_number(shard, name, lanes, full);
+    if (!sent->sender) {
+        us_shard_release(shard, sent);
         return NULL;
-    sent->sender = sender;
-    sent->seq = sender ? stamp->seq : UNSALT_NO_SEQ;
+    }
+    fill_stamp(&shard->owner->map, sent->sender, lanes, stamp);
+    sent->seq = stamp->seq;
     return sent;
 }
 
-void us_shard_commit(struct us_shard *shard, struct us_sent *sent, bool last) {
+void us_shard_commit(struct us_shard *shard, struct us_sent *sent, const struct us_stamp *stamp, bool last) {
     struct us_sender *sender = sent->sender;
     if (!sender)
         return;
+    if (shard->count > shard->owner->shard_max)
+        evict(shard);
     us_inflight_take(&sender->window);
     leave_idle_list(shard, sender);
+    sender->since = stamp->since;
+    sender->lanes = stamp->lanes;
     sender->ended = last;
 }
 
-void us_shard_cancel(struct us_shard *shard, struct us_sent *sent) {
+uint64_t us_shard_una(const struct us_sent *sent) {
+    return sent->sender->window.low;
+}
+
+uint64_t us_shard_settle(struct us_shard *shard, struct us_sent *sent) {
+    struct us_sender *sender = sent->sender;
+    if (!sender)
+        return 0;
+    sent->sender = NULL;
+    if (us_inflight_resolve(&sender->window, shard->owner->mem, sent->seq) && us_inflight_is_empty(&sender->window))
+        join_idle_list(shard, sender);
+    return sender->window.low;
+}
+
+void us_shard_release(struct us_shard *shard, struct us_sent *sent) {
+    if (sent->sender && sent->sender->lanes == 0)
+        forget(shard, sent->sender);
     sent->next = shard->pool;
     shard->pool = sent;
 }
 
-void us_shard_resolve(struct us_shard *shard, struct us_sent *sent) {
-    struct us_sender *sender = sent->sender;
-    if (sender && us_inflight_resolve(&sender->window, shard->owner->mem, sent->seq) &&
-        us_inflight_is_empty(&sender->window))
-        join_idle_list(shard, sender);
-    us_shard_cancel(shard, sent);
+const void *us_sent_name(const struct us_sent *sent, size_t *size) {
+    *size = sent->sender->name_size;
+    return sent->sender->name;
 }

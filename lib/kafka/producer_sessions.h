@@ -2,7 +2,8 @@
 /*
  * The sessions of a producer: their counters, and the records in flight. Divided over shards, each with its own
  * lock; a session is known by topic and id. Bounded: a full shard drops its idlest session with nothing in flight,
- * and whoever comes back later gets a higher epoch.
+ * once a record of another one is enqueued, and whoever comes back later gets a higher epoch. Shards fill unevenly: the
+ * places that each has make the first one full when almost all are taken.
  */
 #ifndef US_KAFKA_PRODUCER_SESSIONS_H
 #define US_KAFKA_PRODUCER_SESSIONS_H
@@ -12,16 +13,23 @@
 #include <stdatomic.h>
 
 #define US_PRODUCER_SHARDS_MAX 64
+/* Fewer places per shard are not worth a lock of their own. */
+#define US_PRODUCER_SHARD_PLACES 4096
 
 struct us_sender; /* one session of a producer */
 
-/* A record in flight: what the delivery report needs. Comes from a pool of its shard. */
+/* A record whose fate isn't known: what the delivery report needs. Comes from a pool of its shard. */
 struct us_sent {
     struct us_shard *shard;
-    struct us_sender *sender; /* NULL: sent without a session */
+    struct us_sender *sender; /* NULL: sent without a session, or a marker */
     uint64_t seq;
-    void *opaque;         /* the application's */
-    struct us_sent *next; /* in the pool */
+    void *opaque;          /* the application's */
+    struct us_sent *next;  /* in the pool */
+    uint64_t failed_at_ms; /* when its first attempt failed, monotonic; 0: none has */
+    bool maybe;            /* an attempt that failed may have been persisted */
+    bool marker;
+    uint32_t purges;       /* how many purges there were when it was produced */
+    atomic_bool out;       /* librdkafka had it: orders what was written before that with what is read after */
 };
 
 struct us_shard {
@@ -42,12 +50,13 @@ struct us_senders {
     struct us_lane_map map;
     uint64_t seq_first, seed;
     uint32_t shard_count, shard_max; /* shards, a power of two; sessions per shard */
+    bool clocked;                    /* epochs are by the clock; else they go on from one that was given */
     atomic_uint_fast64_t epoch;      /* of sessions that are new; above that of every session that was dropped */
     atomic_uint_fast64_t evicted;
     struct us_shard *shards;
 };
 
-/* max: sessions in all, >= 1. Returns false when out of memory: nothing is left to destroy. */
+/* epoch: 0 = by the clock. max: sessions in all, >= 1. Returns false when out of memory: nothing is left to destroy. */
 bool us_senders_init(struct us_senders *senders, const struct unsalt_mem *mem, const struct us_lane_map *map,
                      uint64_t seq_first, uint64_t epoch, uint32_t max);
 /* No record may be in flight any more as far as librdkafka is concerned. */
@@ -73,15 +82,24 @@ struct us_stamp {
 /*
  * All calls below need the shard's lock.
  *
- * us_shard_begin() finds or makes the session, makes room for a record and fills the stamp; it takes no number yet.
- * name NULL: a record without a session, stamp isn't filled. Returns the record; NULL: *full says whether the table
- * or the window is full (true) or memory is out. Then exactly one of us_shard_commit() (the record is enqueued;
- * `last` marks the session as ended, so that it goes before others) or us_shard_cancel() (no number is used).
+ * us_shard_begin() finds or makes the session, makes room for a record and fills the stamp for S = `lanes`, which is
+ * 1..map.lanes; it takes no number yet, and drops nobody. name NULL: a record without a session, stamp isn't filled.
+ * Returns the record; NULL: *full says whether the table or the window is full (true) or memory is out. Then one of
+ * us_shard_commit() (the record is enqueued; `last` marks the session as ended, so that it goes before others) or
+ * us_shard_release() (no number is used, and a session that was made for it is gone), under the same hold of the lock.
  */
-struct us_sent *us_shard_begin(struct us_shard *shard, const struct us_sender_name *name, struct us_stamp *stamp,
-                               bool *full);
-void us_shard_commit(struct us_shard *shard, struct us_sent *sent, bool last);
-void us_shard_cancel(struct us_shard *shard, struct us_sent *sent);
-/* The record's fate is known: acknowledged, or given up. The record goes back to the pool. */
-void us_shard_resolve(struct us_shard *shard, struct us_sent *sent);
+struct us_sent *us_shard_begin(struct us_shard *shard, const struct us_sender_name *name, uint16_t lanes,
+                               struct us_stamp *stamp, bool *full);
+void us_shard_commit(struct us_shard *shard, struct us_sent *sent, const struct us_stamp *stamp, bool last);
+/* The lowest number of the record's session whose fate isn't known: what `una` is now. It has a session. */
+uint64_t us_shard_una(const struct us_sent *sent);
+/*
+ * The fate of the record's number is known: acknowledged, or given up. It has no session any more. Returns what `una`
+ * is then; 0 if it had none.
+ */
+uint64_t us_shard_settle(struct us_shard *shard, struct us_sent *sent);
+/* The record goes back to the pool. */
+void us_shard_release(struct us_shard *shard, struct us_sent *sent);
+/* The name of the record's session; valid without the lock, until the record is settled. */
+const void *us_sent_name(const struct us_sent *sent, size_t *size);
 #endif

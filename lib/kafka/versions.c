@@ -2,7 +2,7 @@
 #include <kafka/versions.h>
 
 struct us_versions us_versions(int version) {
-    uint64_t v = (uint32_t)version;
+    int64_t v = (uint32_t)version;
     struct us_versions versions;
 #define X(field, first, end, issue, why) versions.field = (first) <= v && v < (end);
     US_VERSIONS(X)

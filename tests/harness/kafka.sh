@@ -9,7 +9,8 @@
 #   kafka.sh pids DIR                  print the brokers' process ids
 #   kafka.sh down DIR                  end all brokers and remove DIR
 #
-# Tests use with-kafka.sh, which also cleans up. KAFKA_JAVA_OPTS replaces the JVM's options (benchmarks).
+# Tests use with-kafka.sh, which also cleans up. KAFKA_JAVA_OPTS replaces the JVM's options (benchmarks);
+# KAFKA_PROPERTIES holds more settings of the brokers, `name=value` each, separated by blanks.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/unsalt
@@ -80,6 +81,10 @@ num.partitions=1
 auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
+group.consumer.min.session.timeout.ms=1000
+group.consumer.session.timeout.ms=4000
+group.consumer.min.heartbeat.interval.ms=100
+group.consumer.heartbeat.interval.ms=300
 offsets.topic.num.partitions=4
 offsets.topic.replication.factor=$small
 transaction.state.log.num.partitions=4
@@ -93,6 +98,7 @@ log.retention.check.interval.ms=1000
 log.initial.task.delay.ms=500
 log.segment.delete.delay.ms=1000
 P
+        printf '%s\n' ${KAFKA_PROPERTIES:-} >> "$dir/broker-$i/server.properties"
     done
 }
 

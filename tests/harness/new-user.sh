@@ -103,6 +103,7 @@ topic() {
 reads() {
     local output=$1 line pid i all=$((sessions * records))
     line=${2/localhost:9092/$UNSALT_TEST_BOOTSTRAP}
+    : > "$output"
     timeout -k 5 60 stdbuf -oL $line > "$output" 2> "$output.err" < /dev/null &
     pid=$!
     for ((i = 0; i < 600; i++)); do

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Runs test programs and says what they did:
 #
-#   run-tests.sh [-n NAME] [-t SECONDS] [-l LOGDIR] [-j JOBS] [-V] PROGRAM...
+#   run-tests.sh [-n NAME] [-t SECONDS] [-l LOGDIR] [-j JOBS] [-p PROGRAMS] [-V] PROGRAM...
 #
 #   -n  a word for the closing line `NAME: N passed, N failed`
 #   -t  alarm of one program (default 120)
 #   -j  tests of one Criterion program at once
+#   -p  programs at once (default 1); each one's report stays in one piece
 #   -V  under valgrind
 #
 # A program that is linked to Criterion reports by TAP. Any other program or script counts one test for each
@@ -21,15 +22,17 @@ name=
 alarm=120
 logs=${TMPDIR:-/tmp}/unsalt-tests.$$
 jobs=
+at_once=1
 valgrind=
-while getopts n:t:l:j:V opt; do
+while getopts n:t:l:j:p:V opt; do
     case $opt in
     n) name=$OPTARG ;;
     t) alarm=$OPTARG ;;
     l) logs=$OPTARG ;;
     j) jobs=$OPTARG ;;
+    p) at_once=$OPTARG ;;
     V) valgrind=1 ;;
-    *) sed -n '4,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '4,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
@@ -48,7 +51,8 @@ reports+='|^==[0-9]+== (Invalid|Conditional|ERROR SUMMARY: [1-9])'
 total_passed=0
 total_failed=0
 child=
-trap '[ -z "$child" ] || kill -TERM "$child" 2> /dev/null; exit 130' INT TERM HUP
+declare -A running=() # process -> where its report goes
+trap 'kill -TERM "${!running[@]}" 2> /dev/null; wait; exit 130' INT TERM HUP
 
 is_criterion() {
     [ "$(head -c 4 "$1" | tr -d '\0')" = $'\177ELF' ] && readelf -d "$1" | grep -q 'NEEDED.*libcriterion'
@@ -113,8 +117,6 @@ one() {
         count "$log"
     fi
     took=$((($(date +%s%N) - began) / 1000000))
-    total_passed=$((total_passed + passed))
-    total_failed=$((total_failed + failed))
     printf '%-4s %-44s %5d passed %3d failed %6d.%03d s%s\n' "$([ -z "$why" ] && echo ok || echo FAIL)" \
         "$(basename "$(dirname "$program")")/$(basename "$program")" "$passed" "$failed" \
         $((took / 1000)) $((took % 1000)) "${why:+  (${why#, })}"
@@ -134,7 +136,35 @@ one() {
     fi
 }
 
+# start PROGRAM REPORT: one program and its report, in the background.
+start() {
+    (
+        trap '[ -z "$child" ] || kill -TERM "$child" 2> /dev/null; exit 130' INT TERM HUP
+        one "$1" > "$2"
+        echo "$passed $failed" > "$2.sum"
+    ) &
+    running[$!]=$2
+}
+
+# collect: waits for the next program that ends. One without a sum was ended from outside.
+collect() {
+    local pid report passed=0 failed=1
+    wait -n -p pid "${!running[@]}"
+    report=${running[$pid]}
+    unset "running[$pid]"
+    cat "$report"
+    [ ! -f "$report.sum" ] || read -r passed failed < "$report.sum"
+    total_passed=$((total_passed + passed))
+    total_failed=$((total_failed + failed))
+}
+
 [ $# -gt 0 ] || { set -- "${name:-tests}"; echo "no test program was named" >&2; }
-for program; do one "$program"; done
+rm -f "$logs"/report.*
+n=0
+for program; do
+    [ ${#running[@]} -lt "$at_once" ] || collect
+    start "$program" "$logs/report.$((n++))"
+done
+while [ ${#running[@]} -gt 0 ]; do collect; done
 echo "${name:+$name: }$total_passed passed, $total_failed failed"
 [ "$total_failed" = 0 ] && [ "$total_passed" -gt 0 ]

@@ -19,6 +19,11 @@ check() {
     fi
 }
 
+# The version that the headers state.
+header_version() {
+    awk '$2 ~ /^UNSALT_VERSION_/ && NF == 3 { printf "%s%s", dot, $3; dot = "." }' "$root/include/unsalt/version.h"
+}
+
 finish() {
     [ "$tap_failed" = 0 ]
     exit

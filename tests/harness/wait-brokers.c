@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wait-brokers BOOTSTRAP COUNT SECONDS: waits until the metadata lists COUNT brokers and each of them answers.
+ * wait-brokers BOOTSTRAP COUNT SECONDS: waits until the metadata lists COUNT brokers and each of them answers, and
+ * until coordinators of groups do: the topic of their offsets is made and loaded when the first one is asked for.
  * Exit 0 when they do, 1 when the time is over.
  */
 #include <librdkafka/rdkafka.h>
@@ -53,6 +54,37 @@ static int all_answer(char *bootstrap, int want) {
     return 1;
 }
 
+/* Their names end in digits in a row, so by Java's hash of a text they meet every partition of the topic of offsets. */
+enum { GROUPS = 8 };
+
+/* Does the coordinator of a group that nobody uses tell its offsets? */
+static int group_answers(const char *bootstrap, int number) {
+    char err[256], group[32];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    snprintf(group, sizeof group, "wait-brokers-%d", number);
+    rd_kafka_conf_set_log_cb(conf, silent);
+    rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, err, sizeof err);
+    rd_kafka_conf_set(conf, "group.id", group, err, sizeof err);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, err, sizeof err);
+    if (!rk) {
+        rd_kafka_conf_destroy(conf);
+        return 0;
+    }
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, "wait-brokers", 0);
+    rd_kafka_resp_err_t answer = rd_kafka_committed(rk, list, 2000);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_destroy(rk);
+    return answer == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+static int groups_answer(const char *bootstrap) {
+    int number = 0;
+    while (number < GROUPS && group_answers(bootstrap, number))
+        number++;
+    return number == GROUPS;
+}
+
 int main(int argc, char **argv) {
     if (argc != 4) {
         fprintf(stderr, "usage: %s BOOTSTRAP COUNT SECONDS\n", argv[0]);
@@ -60,7 +92,7 @@ int main(int argc, char **argv) {
     }
     time_t end = time(NULL) + atoi(argv[3]);
     struct timespec pause = {0, 50 * 1000 * 1000};
-    while (!all_answer(argv[1], atoi(argv[2]))) {
+    while (!all_answer(argv[1], atoi(argv[2])) || !groups_answer(argv[1])) {
         if (time(NULL) > end)
             return 1;
         nanosleep(&pause, NULL);

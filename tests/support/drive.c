@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <core/engine.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <support/carry.h>
 #include <support/drive_inner.h>
 
 /* ---- pushing */
@@ -57,12 +59,36 @@ static bool follow_push(struct drive *d, struct model_rec *recs, size_t took, co
     return true;
 }
 
-/* A refused record: policy block waits, everything else needs a pull or the events to be read. */
-static bool make_way(struct drive *d, int status) {
+static bool play_flush(struct drive *d);
+
+/* Acknowledges everything of the partition that was handed out. Returns whether there was anything. */
+static bool ack_all(struct drive *d, uint32_t part) {
+    struct track *track = &d->tracks[part];
+    bool any = false;
+    for (size_t i = track->low; i < track->n; i++) {
+        struct model_rec *rec = track->recs[i];
+        if (rec->state < 0 || rec->acked)
+            continue;
+        any = rec->acked = unsalt_core_ack(d->core, part, rec->generation, rec->ticket) == UNSALT_CORE_OK;
+    }
+    return any;
+}
+
+/*
+ * A refused record: policy block waits, and `fail` until somebody flushes; a full window for acknowledgements.
+ * Everything else needs a pull or the events to be read.
+ */
+static bool make_way(struct drive *d, int status, uint32_t part) {
     size_t pulled = 0;
+    if (status == UNSALT_CORE_FULL) {
+        if (d->conf->params.budget_policy != UNSALT_BUDGET_FAIL)
+            return drive_fail(d, "full under another policy than fail");
+        return play_flush(d) && drive_rest(d, true);
+    }
     if (status == UNSALT_CORE_BLOCKED) {
+        bool acked = ack_all(d, part);
         if (d->conf->params.budget_policy != UNSALT_BUDGET_BLOCK)
-            return drive_fail(d, "blocked under policy skip-gap");
+            return acked ? true : drive_fail(d, "blocked under another policy than block");
         if (d->model.blocked_since == UNSALT_NEVER)
             d->model.blocked_since = d->now;
         d->now += d->conf->params.block_max_ns;
@@ -97,7 +123,7 @@ static bool push(struct drive *d, unsalt_core_in_t *in, struct model_rec *recs, 
             return drive_fail(d, "push refuses for ever, status %d", status);
         if (status == UNSALT_CORE_OK ? took != want : took == want)
             return drive_fail(d, "push took %zu of %zu and says %d", took, want, status);
-        if (status != UNSALT_CORE_OK && !make_way(d, status))
+        if (status != UNSALT_CORE_OK && !make_way(d, status, in[done].part))
             return false;
         if (d->conf->single && !drive_rest(d, false))
             return false;
@@ -310,6 +336,8 @@ static bool play(struct drive *d, const struct script_op *op) {
 
 /* ---- beginning and end */
 
+#define SECOND UINT64_C(1000000000)
+
 static bool begin(struct drive *d) {
     char errstr[256] = "";
     unsalt_core_params_t params = d->conf->params;
@@ -318,6 +346,7 @@ static bool begin(struct drive *d) {
     d->core = unsalt_core_new(&params, errstr, sizeof(errstr));
     if (!d->core)
         return drive_fail(d, "no core: %s", errstr);
+    d->core->awake_max = d->conf->awake_max;
     model_init(&d->model, &params);
     for (uint32_t i = 0; i < MODEL_SESSIONS; i++)
         model_session(&d->model, i, i % d->conf->sets);
@@ -340,7 +369,7 @@ static uint64_t drive_held(const struct drive *d) {
     return counters.state[UNSALT_STATE_HELD];
 }
 
-/* Everything comes out in the end. */
+/* Everything comes out in the end. A run may wait a second for the acknowledgements of the one before. */
 static bool finish(struct drive *d) {
     while (true) {
         uint32_t part = 0;
@@ -360,7 +389,7 @@ static bool finish(struct drive *d) {
         if (!drive_rest(d, true))
             return false;
     }
-    for (unsigned rounds = 0; drive_held(d) && rounds < 100000; rounds++)
+    for (unsigned rounds = 0; drive_held(d) && rounds < 100000; rounds++, d->now += d->conf->params.cursors * SECOND)
         if (!play_flush(d) || !drive_rest(d, true))
             return false;
     for (size_t i = 0; i < d->rec_n; i++)
@@ -387,6 +416,14 @@ static bool finish(struct drive *d) {
     return true;
 }
 
+/* Now and then, at no time of anybody's choice; two times in three the checkpoint is kept. */
+static bool take_cursors(struct drive *d, size_t at) {
+    if (!d->conf->params.cursors || at % 13 != 0)
+        return true;
+    const char *why = carry_cursors(d->core, &d->conf->params, d->conf->sets, at % 3 != 0);
+    return why ? drive_fail(d, "%s", why) : true;
+}
+
 bool drive_play(const struct drive_conf *conf, const struct script *script, char *why, size_t why_size) {
     struct drive *d = calloc(1, sizeof(*d));
     if (!d)
@@ -402,7 +439,7 @@ bool drive_play(const struct drive_conf *conf, const struct script *script, char
             i += play_records(d, script, i);
         else
             play(d, &script->ops[i++]);
-        ok = !d->failed && drive_rest(d, false);
+        ok = !d->failed && drive_rest(d, false) && take_cursors(d, i);
         if (!ok) {
             size_t n = strlen(why);
             snprintf(why + n, why_size - n, " [at operation %zu]", i - 1);

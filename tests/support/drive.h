@@ -3,7 +3,8 @@
  * Drives a core through a script and looks after every step at what must hold whatever happens: every record comes
  * back exactly once and is in one state of the ledger; the records of a session are released in ascending order,
  * none twice; the commit position is the lowest outstanding offset and never goes back within a generation. Unless
- * told not to, it holds everything against the naive model too.
+ * told not to, it holds everything against the naive model too. If params.cursors is set, cursors are taken now and
+ * then, and must be right; see <support/carry.h>.
  */
 #ifndef TESTS_SUPPORT_DRIVE_H
 #define TESTS_SUPPORT_DRIVE_H
@@ -19,6 +20,7 @@ struct drive_conf {
     bool single;   /* push one record at a time, and come to rest after each */
     bool lazy;     /* pull only when the script says so */
     bool trace;    /* say on stderr what goes in and comes out */
+    uint32_t awake_max; /* sessions that are awake before the others doze */
 };
 
 /* Plays the script. Returns true if nothing was wrong; else `why` says what was, and at which operation. */

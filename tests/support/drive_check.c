@@ -50,7 +50,8 @@ bool drive_take_out(struct drive *d, const unsalt_core_out_t *out) {
         return drive_fail(d, "a record came back that the core did not have");
     if (out->part != rec->in.part || out->generation != rec->generation || out->state >= UNSALT_STATE__CNT)
         return drive_fail(d, "a record came back with another partition, generation or state");
-    bool sequenced = out->state != UNSALT_STATE_UNSEQUENCED && out->state != UNSALT_STATE_CONTROL;
+    bool sequenced = out->state != UNSALT_STATE_UNSEQUENCED && out->state != UNSALT_STATE_CONTROL &&
+                     !(out->flags & UNSALT_OUT_MALFORMED);
     if (sequenced && rec->in.kind == UNSALT_KIND_SEQUENCED && out->seq != rec->in.seq)
         return drive_fail(d, "number %" PRIu64 " came back as %" PRIu64, rec->in.seq, out->seq);
     bool decided_before = out->state != UNSALT_STATE_RELEASED && out->waited_ns < d->now - rec->taken_at;
@@ -90,6 +91,8 @@ bool drive_note_event(struct drive *d, const unsalt_core_event_t *event) {
                 event->type == UNSALT_CORE_EV_GAP ? unsalt_gap_reason_name(event->reason) : "");
     if (session < MODEL_SESSIONS && (event->type == UNSALT_CORE_EV_RESTART || event->type == UNSALT_CORE_EV_EPOCH))
         d->last[session].jumps += event->type == UNSALT_CORE_EV_RESTART;
+    if (d->conf->no_model && event->type == UNSALT_CORE_EV_PROOF_OFF)
+        return drive_fail(d, "session %u: the premise of proof is broken by %" PRIu64, session, event->first);
     d->forgotten |= event->type == UNSALT_CORE_EV_FORGOTTEN;
     return d->conf->no_model ? true : judge(d, model_event(&d->model, event, d->now));
 }

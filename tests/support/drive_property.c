@@ -47,13 +47,16 @@ static void print_conf(const struct drive_conf *conf) {
     const unsalt_core_params_t *p = &conf->params;
     fprintf(stderr,
             "sets %u parts %u topics %d start_offset %" PRId64 " log_start %" PRId64 " single %d lazy %d\n"
-            "start %d late %d seq_first %" PRIu64 " clock %d timeout %" PRIu64 " stall %" PRIu64 " wait %" PRIu64 "\n"
+            "start %d late %d malformed %d seq_first %" PRIu64 " clock %d timeout %" PRIu64 " stall %" PRIu64
+            " wait %" PRIu64 "\n"
             "budget %" PRIu64 "/%" PRIu64 " session %" PRIu64 "/%" PRIu64 " policy %d release_max %u ttl %" PRIu64
-            " sessions_max %u skips_max %u restart_k %u\n",
+            " sessions_max %u skips_max %u restart_k %u awake_max %u\n",
             conf->sets, conf->parts, conf->topics, conf->start_offset, conf->log_start, conf->single, conf->lazy,
-            (int)p->start, (int)p->late, p->seq_first, (int)p->gap_clock, p->gap_timeout_ns, p->gap_stall_max_ns,
-            p->gap_wait_max_ns, p->budget_records, p->budget_bytes, p->session_budget_records, p->session_budget_bytes,
-            (int)p->budget_policy, p->release_max, p->session_ttl_ns, p->sessions_max, p->skips_max, p->restart_k);
+            (int)p->start, (int)p->late, (int)p->malformed, p->seq_first, (int)p->gap_clock, p->gap_timeout_ns,
+            p->gap_stall_max_ns, p->gap_wait_max_ns, p->budget_records, p->budget_bytes,
+            p->session_budget_records, p->session_budget_bytes, (int)p->budget_policy, p->release_max,
+            p->session_ttl_ns, p->sessions_max, p->skips_max, p->restart_k,
+            conf->awake_max);
 }
 
 void drive_property(const char *name, unsigned cases, drive_draw_t *draw) {
@@ -68,7 +71,9 @@ void drive_property(const char *name, unsigned cases, drive_draw_t *draw) {
         struct script script;
         char why[1024] = "";
         unsalt_core_params_init(&conf.params);
+        conf.params.question_min_ns = 0;
         draw(&prng, &conf, &script_conf);
+        conf.awake_max = i % 4;
         script_make(&script, &script_conf, &prng);
         if (drive_play(&conf, &script, why, sizeof(why))) {
             script_free(&script);

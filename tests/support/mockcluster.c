@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <support/alarm.h>
 #include <support/mockcluster.h>
 #include <time.h>
 
@@ -51,6 +52,7 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
 }
 
 void mock_open(struct mock *mock, int brokers) {
+    alarm_arm();
     char errstr[256];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     mock_rd_set(conf, "bootstrap.servers", "");
@@ -197,7 +199,12 @@ rd_kafka_resp_err_t mock_assign(unsalt_t *u, const char *topic, int n, int64_t o
     return err;
 }
 
+/* The clock of the library never goes back, so neither may the time that it tells the core. */
 void mock_done(unsalt_t *u) {
+    unsalt_stats_t stats;
+    unsalt_consumer_close(u);
+    NEED(!unsalt_stats(u, &stats, sizeof(stats)) && stats.clock_regressions == 0, "the clock went back %" PRIu64
+         " times", stats.clock_regressions);
     unsalt_destroy(u);
 }
 

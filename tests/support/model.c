@@ -20,6 +20,7 @@ void model_destroy(struct model *model) {
         free(session->ready.v);
         free(session->next.v);
         free(session->skips);
+        free(session->marks);
     }
 }
 
@@ -240,15 +241,9 @@ static void session_known(struct model *model, struct model_session *session, co
             session->started = false;
 }
 
-static void note_shown(struct model_session *session, const struct model_rec *rec) {
-    const unsalt_core_in_t *in = &rec->in;
-    if (!(session->shown_parts >> in->part & 1))
-        session->first_by_part[in->part] = in->seq;
-    session->shown_parts |= 1ULL << in->part;
+void model_tell(struct model_session *session, const unsalt_core_in_t *in) {
     if (!in->lanes)
         return;
-    if (session->lanes != in->lanes && session->lanes && !session->started)
-        session->loose = true;
     session->lanes = in->lanes;
     session->since = in->since;
     bool new = session->told_n < MODEL_TOLD;
@@ -258,11 +253,30 @@ static void note_shown(struct model_session *session, const struct model_rec *re
         session->told[session->told_n].since = in->since;
         session->told[session->told_n++].lanes = in->lanes;
     }
+}
+
+static void note_shown(struct model_session *session, const struct model_rec *rec) {
+    const unsalt_core_in_t *in = &rec->in;
+    if (!(session->shown_parts >> in->part & 1))
+        session->first_by_part[in->part] = in->seq;
+    session->shown_parts |= 1ULL << in->part;
+    if (!in->lanes)
+        return;
+    if (session->lanes != in->lanes && session->lanes && !session->started)
+        session->loose = true;
+    model_tell(session, in);
     if (!(session->shown_lanes >> in->lane & 1)) {
         session->first_by_lane[in->lane] = in->seq;
         session->part_of_lane[in->lane] = in->part;
     }
     session->shown_lanes |= 1ULL << in->lane;
+}
+
+/* What comes of a record whose number or session can't be used. */
+static void take_malformed(const struct model *model, struct model_rec *rec) {
+    bool dead = model->p.malformed == UNSALT_MALFORMED_DEAD_LETTER;
+    rec->malformed = true;
+    rec->expect = dead ? UNSALT_STATE_DEAD_LETTERED : UNSALT_STATE_UNSEQUENCED;
 }
 
 static int by_policy(const struct model *model, int deliver) {
@@ -272,12 +286,13 @@ static int by_policy(const struct model *model, int deliver) {
 }
 
 /* Takes a number out of the skipped ranges; false if it isn't there. */
-static bool take_skip(struct model_session *session, uint64_t seq) {
+static bool take_skip(struct model_session *session, uint64_t seq, bool *never) {
     for (size_t i = 0; i < session->skip_n; i++) {
         struct model_range *range = &session->skips[i];
         if (seq < range->first || seq > range->last)
             continue;
-        struct model_range upper = {seq + 1, range->last};
+        struct model_range upper = {seq + 1, range->last, range->never, 0};
+        *never = range->never;
         range->last = seq - 1;
         if (range->first == seq)
             *range = upper; /* may leave an empty range (first > last): it matches nothing */
@@ -294,7 +309,10 @@ static bool take_skip(struct model_session *session, uint64_t seq) {
 
 static void take_current(struct model *model, struct model_session *session, struct model_rec *rec) {
     if (session->started && rec->in.seq < session->cursor) {
-        bool skipped = rec->in.seq < session->floor || take_skip(session, rec->in.seq);
+        bool never = false;
+        bool skipped = rec->in.seq < session->floor || take_skip(session, rec->in.seq, &never);
+        if (never && !session->loose)
+            model->wrong = "a record came that had been given up as proven or marked";
         rec->expect = skipped ? by_policy(model, UNSALT_STATE_LATE) : UNSALT_STATE_DUPLICATE;
         return;
     }
@@ -323,6 +341,40 @@ static void take_next(struct model_session *session, struct model_rec *rec) {
         model_insert(&session->next, rec);
 }
 
+static void take_marker(struct model *model, const struct model_rec *rec) {
+    struct model_session *session = &model->sessions[rec->session];
+    bool next = session->switching && rec->in.epoch == session->next_epoch;
+    if (!session->known || (rec->in.epoch != session->epoch && !next))
+        return;
+    if (session->mark_n == session->mark_cap) {
+        session->mark_cap = session->mark_cap ? 2 * session->mark_cap : 16;
+        session->marks = realloc(session->marks, session->mark_cap * sizeof(*session->marks));
+        if (!session->marks)
+            abort();
+    }
+    session->marks[session->mark_n++] = (struct model_range){rec->in.since, rec->in.seq, true, rec->in.epoch};
+}
+
+bool model_marked(const struct model_session *session, uint64_t m) {
+    for (size_t i = 0; i < session->mark_n; i++)
+        if (session->marks[i].epoch == session->epoch && session->marks[i].first <= m && m <= session->marks[i].last)
+            return true;
+    return false;
+}
+
+bool model_decided(const struct model *model, const struct model_session *session, uint64_t m) {
+    uint64_t higher = 0;
+    bool trust = model->p.gap_proof == UNSALT_PROOF_TRUST;
+    for (size_t i = 0; i < session->held.n && model->p.gap_proof != UNSALT_PROOF_OFF; i++) {
+        const unsalt_core_in_t *in = &session->held.v[i]->in;
+        bool above = (in->una != UNSALT_NO_SEQ && in->una > m) || (trust && in->seq > m);
+        if (above && in->lanes && in->lane == m % in->lanes && in->since <= m)
+            return true;
+        higher |= (uint64_t)(in->seq > m) << in->part;
+    }
+    return model_marked(session, m) || (trust && !(model_set_parts(model, session->set) & ~higher));
+}
+
 static void take_sequenced(struct model *model, struct model_rec *rec) {
     struct model_session *session = &model->sessions[rec->session];
     if (!session->known)
@@ -346,6 +398,7 @@ void model_take(struct model *model, struct model_rec *rec, uint64_t now) {
     rec->taken_at = now;
     rec->expect = UNSALT_STATE_HELD;
     rec->state = -1;
+    rec->malformed = false;
     model->held++;
     model->held_bytes += rec->in.bytes;
     if (rec->in.offset < part->passed) {
@@ -355,12 +408,15 @@ void model_take(struct model *model, struct model_rec *rec, uint64_t now) {
     part->last = rec->in.offset;
     part_passed(part, rec->in.offset + 1);
     starts(model);
+    if (rec->in.kind == UNSALT_KIND_CONTROL && rec->in.flags & UNSALT_F_MARKER)
+        take_marker(model, rec);
     if (rec->in.kind == UNSALT_KIND_CONTROL)
         rec->expect = UNSALT_STATE_CONTROL;
     else if (rec->in.kind == UNSALT_KIND_UNSEQUENCED)
         rec->expect = UNSALT_STATE_UNSEQUENCED;
-    else if (rec->in.seq < model->p.seq_first || rec->in.seq == UNSALT_NO_SEQ)
-        rec->expect = UNSALT_STATE_UNSEQUENCED;
+    else if (rec->in.kind == UNSALT_KIND_MALFORMED || rec->in.seq < model->p.seq_first ||
+             rec->in.seq == UNSALT_NO_SEQ)
+        take_malformed(model, rec);
     else
         take_sequenced(model, rec);
 }

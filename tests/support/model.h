@@ -25,6 +25,7 @@ struct model_rec {
     bool acked;     /* by the application, or by the core itself */
     bool after_gap; /* it must carry UNSALT_OUT_AFTER_GAP */
     bool any_flag;  /* ... or it may */
+    bool malformed; /* its number or session can't be used */
 };
 
 struct model_list {
@@ -34,6 +35,8 @@ struct model_list {
 
 struct model_range {
     uint64_t first, last;
+    bool never;     /* it was said to be proven, or marked, that none of it comes */
+    uint64_t epoch; /* of a mark */
 };
 
 struct model_session {
@@ -54,6 +57,8 @@ struct model_session {
     struct model_list held, ready;       /* by number; in order of release */
     struct model_range *skips;
     size_t skip_n, skip_cap;
+    struct model_range *marks; /* numbers that markers of the current run cover, or of the next one */
+    size_t mark_n, mark_cap;
     uint64_t floor; /* started in the middle: nothing is known of the numbers below */
     bool switching;
     uint64_t next_epoch, next_sight, next_shown, switched_at;
@@ -89,6 +94,7 @@ struct model {
     bool flushed;           /* a flush was asked for ... */
     uint64_t flush_time;    /* ... at this time: every gap below what had arrived gives way */
     bool reading, ever_paused;
+    const char *wrong; /* an objection that taking a record has raised */
     uint64_t reading_ns;
     uint64_t events[UNSALT_CORE_EV__CNT], gaps[UNSALT_GAP__CNT];
 };
@@ -127,5 +133,10 @@ uint64_t model_set_parts(const struct model *model, uint32_t set);
 void model_settle(struct model *model, struct model_session *session);
 void model_insert(struct model_list *list, struct model_rec *rec);
 void model_append(struct model_list *list, struct model_rec *rec);
+/* Notes what a record tells of the lanes of its run. */
+void model_tell(struct model_session *session, const unsalt_core_in_t *in);
+/* Will the number never come, as far as what was received says? */
+bool model_decided(const struct model *model, const struct model_session *session, uint64_t m);
+bool model_marked(const struct model_session *session, uint64_t m);
 bool model_can_start(const struct model *model, const struct model_session *session);
 #endif

@@ -156,6 +156,13 @@ static const char *judge_reason(const struct model *model, const struct model_se
                    : object("a gap of %s was flushed and nobody asked for it", session->id);
     case UNSALT_GAP_EPOCH:
         return session->switching ? NULL : object("a gap for an epoch that nobody has seen");
+    case UNSALT_GAP_PROVEN:
+    case UNSALT_GAP_MARKER:
+        for (uint64_t m = event->first, n = 0; m <= event->last && n < 1000; m++, n++)
+            if (event->reason == UNSALT_GAP_MARKER ? !model_marked(session, m) : !model_decided(model, session, m))
+                return object("%" PRIu64 " of %s was given up as %s without the evidence", m, session->id,
+                              unsalt_gap_reason_name(event->reason));
+        return NULL;
     case UNSALT_GAP_RESUMED:
         for (uint64_t m = event->first, n = 0; m <= event->last && n < 1000; m++, n++)
             if (!resumed(model, session, m)) /* else it was given up by the clock, and blamed on the start */
@@ -173,8 +180,8 @@ static void skip(struct model *model, struct model_session *session, const unsal
         if (!session->skips)
             abort();
     }
-    session->skips[session->skip_n].first = event->first;
-    session->skips[session->skip_n++].last = event->last;
+    bool never = event->reason == UNSALT_GAP_PROVEN || event->reason == UNSALT_GAP_MARKER;
+    session->skips[session->skip_n++] = (struct model_range){event->first, event->last, never, 0};
     session->cursor = event->last + 1;
     if (session->held.v[0]->in.seq == session->cursor) {
         session->held.v[0]->after_gap = event->reason != UNSALT_GAP_RESUMED;
@@ -193,7 +200,9 @@ static const char *judge_gap(struct model *model, const unsalt_core_event_t *eve
     if (!session->started || !session->held.n)
         return object("a gap of %s, which waits for nothing", session->id);
     uint64_t lowest = session->held.v[0]->in.seq;
-    bool whole = event->last == lowest - 1 || (event->reason == UNSALT_GAP_RESUMED && event->last < lowest);
+    bool part = event->reason == UNSALT_GAP_RESUMED || event->reason == UNSALT_GAP_PROVEN ||
+                event->reason == UNSALT_GAP_MARKER;
+    bool whole = event->last == lowest - 1 || (part && event->last < lowest);
     if (event->first != session->cursor || event->last < event->first || !whole)
         return object("gap %" PRIu64 "..%" PRIu64 " of %s, open is %" PRIu64 "..%" PRIu64, event->first, event->last,
                       session->id, session->cursor, lowest - 1);
@@ -232,7 +241,10 @@ static const char *judge_epoch(struct model *model, const unsalt_core_event_t *e
     session->held = session->next;
     session->next = empty;
     session->next.n = 0;
-    session->skip_n = 0;
+    session->skip_n = session->told_n = 0;
+    session->lanes = 0;
+    for (size_t i = 0; i < session->held.n; i++)
+        model_tell(session, &session->held.v[i]->in);
     session->floor = 0;
     session->switching = false;
     session->epoch = session->next_epoch;
@@ -260,6 +272,10 @@ const char *model_event(struct model *model, const unsalt_core_event_t *event, u
         return judge_gap(model, event, now);
     case UNSALT_CORE_EV_EPOCH:
         return judge_epoch(model, event, now);
+    case UNSALT_CORE_EV_PROOF_OFF: {
+        struct model_session *session = find(model, event);
+        return session && session->loose ? NULL : object("proof is off, and nobody broke its premise");
+    }
     case UNSALT_CORE_EV_RESTART: {
         struct model_session *session = find(model, event);
         if (session && session->loose)
@@ -296,13 +312,16 @@ const char *model_out(struct model *model, const unsalt_core_out_t *out) {
     model->held--;
     model->held_bytes -= rec->in.bytes;
     struct model_session *session = &model->sessions[rec->session];
-    if (rec->in.kind == UNSALT_KIND_SEQUENCED && session->loose && rec->expect != UNSALT_STATE_UNSEQUENCED)
+    if (rec->in.kind == UNSALT_KIND_SEQUENCED && session->loose && !rec->malformed)
         return plausible(out->state) ? NULL : object("state %s", unsalt_state_name(out->state));
     if (rec->expect != out->state)
         return object("%s/%" PRIu64 " (epoch %" PRIu64 ", partition %u, offset %" PRId64
                       ") came out as %s, expected %s",
                       session->id, rec->in.seq, rec->in.epoch, rec->in.part, rec->in.offset,
                       unsalt_state_name(out->state), unsalt_state_name(rec->expect));
+    bool flagged = out->flags & UNSALT_OUT_MALFORMED;
+    if (flagged != (rec->malformed && out->state == UNSALT_STATE_DEAD_LETTERED))
+        return object("%s/%" PRIu64 " %s the malformed flag", session->id, rec->in.seq, flagged ? "has" : "lacks");
     if (out->state == UNSALT_STATE_RELEASED)
         return judge_release(session, rec, out);
     return NULL;
@@ -314,6 +333,20 @@ const char *model_out(struct model *model, const unsalt_core_out_t *out) {
 static bool parked(const struct model *model, const struct model_session *session) {
     return model->p.gap_clock == UNSALT_CLOCK_HORIZON && session->parked &&
            !settled_parts(model, model_set_parts(model, session->set), session->parked, false);
+}
+
+/* Is the fate of every number of the head gap known? Where S has changed, the core may know less. */
+static bool gap_decided(const struct model *model, const struct model_session *session) {
+    uint64_t last = session->held.v[0]->in.seq - 1;
+    if (session->told_n > 1 || last - session->cursor >= 64)
+        return false;
+    for (size_t i = 1; i < session->held.n; i++)
+        if (session->held.v[i]->in.since != session->held.v[0]->in.since)
+            return false;
+    for (uint64_t m = session->cursor; m <= last; m++)
+        if (!model_decided(model, session, m))
+            return false;
+    return true;
 }
 
 static const char *judge_idle_session(const struct model *model, struct model_session *session, uint64_t now,
@@ -328,6 +361,8 @@ static const char *judge_idle_session(const struct model *model, struct model_se
         return object("epoch %" PRIu64 " of %s did not take over", session->next_epoch, session->id);
     if (!session->started || !session->held.n)
         return NULL;
+    if (gap_decided(model, session))
+        return object("the gap of %s at %" PRIu64 " is decided, and still open", session->id, session->cursor);
     uint64_t opened = model_opened(session) > session->switched_at ? model_opened(session) : session->switched_at;
     uint64_t due = later(opened, model->p.gap_timeout_ns);
     bool wall = model->p.gap_clock == UNSALT_CLOCK_WALL || settled_parts(model, parts, due, false);
@@ -351,6 +386,8 @@ static const char *judge_idle_session(const struct model *model, struct model_se
 }
 
 const char *model_rest(struct model *model, uint64_t now, uint64_t deadline) {
+    if (model->wrong)
+        return object("%s", model->wrong);
     for (int i = 0; i < MODEL_SESSIONS; i++) {
         struct model_session *session = &model->sessions[i];
         const char *why = session->loose ? NULL : judge_idle_session(model, session, now, deadline);

@@ -45,15 +45,36 @@ uint64_t prng_seed(void) {
 }
 
 struct prng prng_start(uint64_t stream) {
-    return (struct prng){mix(prng_seed()) + mix(stream * STEP + 1)};
+    return (struct prng){.state = mix(prng_seed()) + mix(stream * STEP + 1)};
+}
+
+struct prng prng_tape(const uint8_t *tape, size_t size) {
+    return (struct prng){.state = size, .tape = tape, .left = tape ? size : 0};
+}
+
+bool prng_is_over(const struct prng *prng) {
+    return prng->tape && prng->left == 0;
+}
+
+/* So many bytes of the tape, as one number. */
+static uint64_t from_tape(struct prng *prng, int bytes) {
+    uint64_t value = 0;
+    for (; bytes > 0 && prng->left; bytes--, prng->left--)
+        value = value << 8 | *prng->tape++;
+    return value;
 }
 
 uint64_t prng_next(struct prng *prng) {
-    return mix(prng->state += STEP);
+    return prng->left ? from_tape(prng, 8) : mix(prng->state += STEP);
 }
 
 uint64_t prng_below(struct prng *prng, uint64_t limit) {
-    return prng_next(prng) % limit;
+    int bytes = 0;
+    if (!prng->left)
+        return prng_next(prng) % limit;
+    for (uint64_t most = limit - 1; most; most >>= 8)
+        bytes++;
+    return from_tape(prng, bytes) % limit;
 }
 
 uint64_t prng_between(struct prng *prng, uint64_t first, uint64_t last) {
@@ -62,5 +83,7 @@ uint64_t prng_between(struct prng *prng, uint64_t first, uint64_t last) {
 }
 
 bool prng_chance(struct prng *prng, unsigned percent) {
+    if (prng->left && percent == 0)
+        return false;
     return prng_below(prng, 100) < percent;
 }

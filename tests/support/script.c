@@ -5,12 +5,19 @@
 #include <string.h>
 #include <support/script.h>
 
-enum { PARTS = 64, SESSIONS = 64 };
+enum { PARTS = 64, SESSIONS = 64, OPEN_MAX = 64 };
 
 /* What stands in one partition for one session and was not read yet. */
 struct log {
     unsalt_core_in_t *v;
     size_t n, cap, read;
+};
+
+/* A number whose fate the producer doesn't know yet: acknowledged, or abandoned, after so many more records. */
+struct open {
+    unsalt_core_in_t in;
+    unsigned left;
+    bool lost;
 };
 
 struct producer {
@@ -21,6 +28,8 @@ struct producer {
     struct log logs[PARTS];
     unsalt_core_in_t later[8]; /* to be sent (again) */
     unsigned later_n;
+    struct open open[OPEN_MAX];
+    unsigned open_n;
 };
 
 struct world {
@@ -56,6 +65,49 @@ static void log_add(struct log *log, const unsalt_core_in_t *in) {
 
 /* ---- producing */
 
+/* The lowest number that is unresolved while `seq` is being stamped. */
+static uint64_t una(const struct producer *producer, uint64_t seq) {
+    uint64_t lowest = seq;
+    for (unsigned i = 0; i < producer->open_n; i++)
+        if (producer->open[i].in.seq < lowest)
+            lowest = producer->open[i].in.seq;
+    for (unsigned i = 0; i < producer->later_n; i++)
+        if (producer->later[i].seq < lowest)
+            lowest = producer->later[i].seq;
+    return lowest;
+}
+
+static void mark(struct world *world, struct producer *producer, const struct open *open) {
+    unsalt_core_in_t in = open->in;
+    if (!open->lost || !prng_chance(world->prng, world->conf->marker))
+        return;
+    in.kind = UNSALT_KIND_CONTROL;
+    in.flags = UNSALT_F_MARKER;
+    in.since = in.seq;
+    in.una = una(producer, producer->seq);
+    log_add(&producer->logs[in.part], &in);
+}
+
+/* Time goes on for what is in flight. */
+static void resolve(struct world *world, struct producer *producer) {
+    for (unsigned i = 0; i < producer->open_n;) {
+        struct open open = producer->open[i];
+        if (open.left > 0) {
+            producer->open[i++].left--;
+            continue;
+        }
+        producer->open[i] = producer->open[--producer->open_n];
+        mark(world, producer, &open);
+    }
+}
+
+static void open_number(struct world *world, struct producer *producer, const unsalt_core_in_t *in, bool lost) {
+    if (producer->open_n == OPEN_MAX || !world->conf->una)
+        return;
+    unsigned left = (unsigned)prng_below(world->prng, lost ? 20 : 6);
+    producer->open[producer->open_n++] = (struct open){.in = *in, .left = left, .lost = lost};
+}
+
 static void stamp(struct world *world, struct producer *producer, uint32_t set, unsalt_core_in_t *in) {
     const struct script_conf *conf = world->conf;
     *in = (unsalt_core_in_t){.seq = producer->seq,
@@ -71,6 +123,7 @@ static void stamp(struct world *world, struct producer *producer, uint32_t set, 
             in->lane = (uint16_t)lane;
             in->lanes = (uint16_t)producer->lanes;
             in->since = producer->since;
+            in->una = conf->una ? una(producer, producer->seq) : UNSALT_NO_SEQ;
         }
     }
     in->part = set * conf->parts + where;
@@ -81,7 +134,7 @@ static void restart(struct world *world, struct producer *producer) {
     producer->seq = world->conf->seq_first;
     producer->since = producer->seq;
     producer->made = 0;
-    producer->later_n = 0;
+    producer->later_n = producer->open_n = 0;
     producer->done = false;
 }
 
@@ -105,9 +158,12 @@ static void produce(struct world *world, uint32_t session) {
     const struct script_conf *conf = world->conf;
     struct producer *producer = &world->producers[session];
     unsalt_core_in_t in;
+    resolve(world, producer);
     turn(world, producer);
     if (producer->later_n && prng_chance(world->prng, 20)) {
-        in = producer->later[--producer->later_n];
+        in = producer->later[producer->later_n - 1];
+        in.una = in.una == UNSALT_NO_SEQ ? in.una : una(producer, in.seq);
+        producer->later_n--;
         log_add(&producer->logs[in.part], &in);
     }
     if (producer->done)
@@ -117,6 +173,8 @@ static void produce(struct world *world, uint32_t session) {
     bool lost = prng_chance(world->prng, conf->loss);
     if (later)
         producer->later[producer->later_n++] = in;
+    else
+        open_number(world, producer, &in, lost);
     if (!lost)
         log_add(&producer->logs[in.part], &in);
     if (!lost && prng_chance(world->prng, conf->twice))
@@ -129,12 +187,13 @@ static void produce(struct world *world, uint32_t session) {
 /* ---- reading */
 
 static void odd_record(struct world *world, uint32_t part) {
-    static const uint16_t kinds[] = {UNSALT_KIND_UNSEQUENCED, UNSALT_KIND_CONTROL, UNSALT_KIND_SEQUENCED};
+    static const uint16_t kinds[] = {UNSALT_KIND_UNSEQUENCED, UNSALT_KIND_CONTROL, UNSALT_KIND_SEQUENCED,
+                                     UNSALT_KIND_MALFORMED};
     struct script_op *op = add(world, OP_RECORD, part, prng_between(world->prng, 1, 3));
     op->session = (uint32_t)prng_below(world->prng, world->conf->sessions / world->conf->sets) * world->conf->sets +
                   part / world->conf->parts;
     op->in = (unsalt_core_in_t){.part = part,
-                                .kind = kinds[prng_below(world->prng, 3)],
+                                .kind = kinds[prng_below(world->prng, 4)],
                                 .seq = world->conf->seq_first ? world->conf->seq_first - 1 : UNSALT_NO_SEQ,
                                 .since = UNSALT_NO_SEQ,
                                 .una = UNSALT_NO_SEQ,
@@ -222,7 +281,7 @@ void script_make(struct script *script, const struct script_conf *conf, struct p
     world->prng = prng;
     world->script = script;
     begin(world);
-    for (unsigned i = 0; i < conf->steps; i++) {
+    for (unsigned i = 0; i < conf->steps && !prng_is_over(prng); i++) {
         read_stretch(world);
         happen(world);
     }
@@ -259,9 +318,11 @@ void script_print(const struct script *script) {
             fprintf(stderr, " value %" PRIu64 "\n", op->value);
         else
             fprintf(stderr,
-                    " s%u seq %" PRIu64 " epoch %" PRIu64 " lane %u/%u since %" PRIu64 " kind %u offset +%" PRIu64
+                    " s%u seq %" PRIu64 " epoch %" PRIu64 " lane %u/%u since %" PRIu64 " una %" PRIu64
+                    " kind %u offset +%" PRIu64
                     "%s\n",
-                    op->session, op->in.seq, op->in.epoch, op->in.lane, op->in.lanes, op->in.since, op->in.kind,
+                    op->session, op->in.seq, op->in.epoch, op->in.lane, op->in.lanes, op->in.since, op->in.una,
+                    op->in.kind,
                     op->value, op->joined ? " joined" : "");
     }
 }

@@ -52,8 +52,10 @@ struct script_conf {
     unsigned burst, ahead;        /* longest stretch that is read; records that a producer is ahead of the reader */
     unsigned loss, twice, again;  /* lost; repeated at once; sent (again) later */
     unsigned jump, epoch, resize; /* of produced records: far jump, restart under a higher epoch, other S */
+    bool una;                     /* records carry una, and the producer keeps it as a real one does */
+    unsigned marker;              /* of the numbers that are abandoned: followed by a gap marker */
     unsigned trim;                /* records per partition that were consumed before, at most */
-    unsigned odd;                 /* unsequenced, control, below the first number */
+    unsigned odd;                 /* unsequenced, control, malformed, below the first number */
     unsigned advance;
     uint64_t advance_max;
     unsigned horizon, question, eof, ack, pull, flush, pause, revoke;

@@ -82,6 +82,7 @@ static void after_call(struct stage *stage) {
 void stage_init(struct stage *stage) {
     memset(stage, 0, sizeof(*stage));
     unsalt_core_params_init(&stage->params);
+    stage->params.question_min_ns = 0;
     failmem_init(&stage->mem);
     stage->now = SEC;
     stage->in = (unsalt_core_in_t){.since = 1, .una = UNSALT_NO_SEQ, .bytes = 100};

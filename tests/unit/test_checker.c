@@ -20,7 +20,7 @@ static void end(void) {
 }
 
 static struct checker_record named(const char *session, uint64_t seq, int32_t partition, int64_t offset) {
-    return (struct checker_record){session, strlen(session), 1, seq, partition, offset};
+    return (struct checker_record){session, strlen(session), 1, seq, partition, offset, 0};
 }
 
 /* Number n of a session with two lanes stands in partition n mod 2 at offset n / 2. */
@@ -222,7 +222,7 @@ Test(checker, keeps_many_sessions_apart, .init = begin, .fini = end) {
 
 Test(checker, payload_round_trip) {
     static const char *const words[3] = {"sessionId", "globalSeq", "run"};
-    struct checker_record record = {"till 4", 6, UINT64_MAX, UINT64_MAX - 1, 0, 0}, back = {0};
+    struct checker_record record = {"till 4", 6, UINT64_MAX, UINT64_MAX - 1, 0, 0, 0}, back = {0};
     char buf[128];
     CHECK_U64(checker_payload(buf, 20, words, &record), 0);
     CHECK_U64(checker_payload(buf, sizeof buf, words, &record), sizeof buf);

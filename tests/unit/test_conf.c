@@ -45,7 +45,7 @@ TEST(conf, every_default_is_allowed_and_reads_back) {
         check_get(conf, key->name, key->fallback);
         CHECK_THAT(unsalt_conf_set(conf, key->name, key->fallback, err, sizeof err) == UNSALT_CONF_OK, "%s", err);
         check_get(conf, key->name, key->fallback);
-        CHECK_THAT(strlen(key->doc) > 20 && strchr("CPB", key->scope), "%s is described", key->name);
+        CHECK_THAT(strlen(key->doc) > 20 && strchr("CPBRT", key->scope), "%s is described", key->name);
         for (size_t j = 0; j < i; j++)
             CHECK_THAT(key->offset != us_keys[j].offset, "%s and %s share a field", key->name, us_keys[j].name);
     }
@@ -60,10 +60,18 @@ TEST(conf, choices_stand_in_the_order_of_their_constants) {
         int64_t constant;
     } choices[] = {
         {"layout", "topics", offsetof(struct unsalt_conf, layout), US_LAYOUT_TOPICS},
+        {"layout", "block", offsetof(struct unsalt_conf, layout), US_LAYOUT_BLOCK},
         {"colocation", "report", offsetof(struct unsalt_conf, colocation), US_COLOCATION_REPORT},
         {"seq.source", "unsalt", offsetof(struct unsalt_conf, seq_source), US_SEQ_UNSALT},
         {"seq.source", "header", offsetof(struct unsalt_conf, seq_source), US_SEQ_HEADER},
         {"seq.source", "json", offsetof(struct unsalt_conf, seq_source), US_SEQ_JSON},
+        {"seq.source", "key", offsetof(struct unsalt_conf, seq_source), US_SEQ_KEY},
+        {"seq.source", "callback", offsetof(struct unsalt_conf, seq_source), US_SEQ_CALLBACK},
+        {"seq.key", "binary", offsetof(struct unsalt_conf, seq_key), US_SEQ_KEY_BINARY},
+        {"seq.key", "decimal", offsetof(struct unsalt_conf, seq_key), US_SEQ_KEY_DECIMAL},
+        {"offset.reset", "earliest", offsetof(struct unsalt_conf, offset_reset), US_RESET_EARLIEST},
+        {"offset.reset", "latest", offsetof(struct unsalt_conf, offset_reset), US_RESET_LATEST},
+        {"malformed", "dead-letter", offsetof(struct unsalt_conf, malformed), UNSALT_MALFORMED_DEAD_LETTER},
         {"start", "first", offsetof(struct unsalt_conf, start), UNSALT_START_FIRST},
         {"start", "seen", offsetof(struct unsalt_conf, start), UNSALT_START_SEEN},
         {"late", "dead-letter", offsetof(struct unsalt_conf, late), UNSALT_LATE_DEAD_LETTER},
@@ -83,11 +91,19 @@ TEST(conf, choices_stand_in_the_order_of_their_constants) {
 }
 
 TEST(conf, wrong_values_are_refused_with_what_is_allowed) {
-    check_refused("layout", "block", "hash or topics");
-    check_refused("layout", "", "hash or topics");
-    check_refused("layout", "HASH", "hash or topics");
-    check_refused("layout", "hash|topics", "hash or topics");
-    check_refused("seq.source", "key", "auto, unsalt, header or json");
+    check_refused("layout", "blocks", "hash, topics or block");
+    check_refused("layout", "", "hash, topics or block");
+    check_refused("layout", "HASH", "hash, topics or block");
+    check_refused("layout", "hash|topics", "hash, topics or block");
+    check_refused("seq.source", "keys", "auto, unsalt, header, json, key or callback");
+    check_refused("seq.key", "hex", "none, binary or decimal");
+    check_refused("seq.key.digits", "0", "1..20");
+    check_refused("seq.key.digits", "21", "1..20");
+    check_refused("malformed", "drop", "deliver or dead-letter");
+    check_refused("seq.json", "/meta/~2", "~ written ~0");
+    check_refused("seq.json", "/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", "up to 16 names");
+    check_refused("seq.json", "", "a name of 1 to 255 bytes");
+    check_refused("session.json", "/~", "or a pointer such as /a/b");
     check_refused("salt.trust", "yes", "true or false");
     check_refused("session.id.max", "4097", "1..4096");
     check_refused("session.id.max", "0", "1..4096");
@@ -128,7 +144,7 @@ TEST(conf, an_unknown_key_names_the_nearest) {
     lengthy[sizeof lengthy - 1] = '\0';
     CHECK(unsalt_conf_set(conf, lengthy, "x", err, sizeof err) == UNSALT_CONF_UNKNOWN);
     CHECK(unsalt_conf_set(conf, "layout", lengthy, err, sizeof err) == UNSALT_CONF_INVALID);
-    CHECK_THAT(strstr(err, "hash or topics"), "%s", err);
+    CHECK_THAT(strstr(err, "hash, topics or block"), "%s", err);
     unsalt_conf_destroy(conf);
 }
 
@@ -206,7 +222,24 @@ TEST(conf, combinations_for_a_consumer) {
     check_whole(us_conf_check_consumer, "layout=topics partitions=7 lanes=2 lane.topics=a,b", NULL);
     check_whole(us_conf_check_consumer, "layout=topics partitions=7 lanes=3 lane.topics=a,b", "2 names");
     check_whole(us_conf_check_consumer, "lane.topics=a,b", "layout=topics");
-    check_whole(us_conf_check_consumer, "late=dead-letter", "callback");
+    check_whole(us_conf_check_consumer, "lane.topics=a,b", "\"a,b\"");
+    check_whole(us_conf_check_consumer, "lane.topics=a,b layout=block partitions=6 lanes=2", "layout is block");
+    check_whole(us_conf_check_consumer, "layout=block", "needs partitions");
+    check_whole(us_conf_check_consumer, "layout=block partitions=6", "needs lanes");
+    check_whole(us_conf_check_consumer, "layout=block partitions=6 lanes=3", NULL);
+    check_whole(us_conf_check_consumer, "layout=block partitions=6 lanes=6", NULL);
+    check_whole(us_conf_check_consumer, "layout=block partitions=6 lanes=1", NULL);
+    check_whole(us_conf_check_consumer, "layout=block partitions=6 lanes=4", "partitions=6 is not allowed");
+    check_whole(us_conf_check_consumer, "layout=block partitions=6 lanes=4", "lanes=4: it must be a multiple");
+    check_whole(us_conf_check_consumer, "layout=block partitions=6 lanes=4", "such as 8");
+    check_whole(us_conf_check_consumer, "layout=block partitions=3 lanes=65535", "such as 65535");
+    check_whole(us_conf_check_consumer, "late=dead-letter", "late=dead-letter needs a callback");
+    check_whole(us_conf_check_consumer, "malformed=dead-letter", "malformed=dead-letter needs a callback");
+    check_whole(us_conf_check_consumer, "seq.source=callback", "unsalt_conf_set_extract_cb()");
+    check_whole(us_conf_check_consumer, "seq.source=key", "seq.source=key needs seq.key=");
+    check_whole(us_conf_check_consumer, "seq.source=key seq.key=binary", NULL);
+    check_whole(us_conf_check_consumer, "seq.source=key seq.key=decimal seq.key.digits=1", NULL);
+    check_whole(us_conf_check_consumer, "seq.key=decimal", NULL);
     check_whole(us_conf_check_consumer, "gap.wait.max.ms=499", "gap.timeout.ms=500");
     check_whole(us_conf_check_consumer, "gap.wait.max.ms=499 gap.timeout.ms=off", NULL);
     check_whole(us_conf_check_consumer, "gap.wait.max.ms=500", NULL);
@@ -218,10 +251,30 @@ static void take(void *opaque, const struct rd_kafka_message_s *message, const c
     (void)reason;
 }
 
+static unsalt_extract_res_t none(void *opaque, const struct rd_kafka_message_s *message, unsalt_extract_t *found) {
+    (void)opaque;
+    (void)message;
+    (void)found;
+    return UNSALT_EXTRACT_NONE;
+}
+
+TEST(conf, a_callback_source_with_its_callback) {
+    unsalt_conf_t *conf = fresh();
+    char err[256];
+    put(conf, "seq.source", "callback");
+    unsalt_conf_set_extract_cb(conf, none, conf);
+    CHECK(us_conf_check_consumer(conf, err, sizeof err));
+    unsalt_conf_t *copy = unsalt_conf_dup(conf);
+    CHECK(copy && copy->extract_cb == none && copy->extract_opaque == conf);
+    unsalt_conf_destroy(copy);
+    unsalt_conf_destroy(conf);
+}
+
 TEST(conf, a_dead_letter_policy_with_its_callback) {
     unsalt_conf_t *conf = fresh();
     char err[256];
     put(conf, "late", "dead-letter");
+    put(conf, "malformed", "dead-letter");
     unsalt_conf_set_dead_letter_cb(conf, take, conf);
     CHECK(us_conf_check_consumer(conf, err, sizeof err));
     CHECK(conf->dead_letter_opaque == conf);
@@ -249,12 +302,14 @@ TEST(conf, core_parameters) {
     put(conf, "gap.timeout.ms", "-1");
     put(conf, "seq.first", "18446744073709551614");
     put(conf, "gap.clock", "wall");
+    put(conf, "malformed", "dead-letter");
     put(conf, "lanes", "65535");
     put(conf, "block.max.ms", "7");
     us_conf_core_params(conf, &params);
     CHECK_U64(params.gap_timeout_ns, UNSALT_NEVER);
     CHECK_U64(params.seq_first, UINT64_MAX - 1);
     CHECK_U64(params.gap_clock, UNSALT_CLOCK_WALL);
+    CHECK_U64(params.malformed, UNSALT_MALFORMED_DEAD_LETTER);
     CHECK_U64(params.lanes, 65535);
     CHECK_U64(params.block_max_ns, 7000000);
     put(conf, "lane.topics", "a,b,c");

@@ -137,14 +137,33 @@ TEST(core_epoch, stale_records_follow_the_policy) {
 TEST(core_epoch, a_row_of_lower_ones_is_a_producer_that_went_back) {
     struct stage s;
     stage_default(&s, 1);
+    s.in.timestamp = 1000;
     push(&s, 0, 5, 1);
-    for (uint64_t seq = 1; seq <= 7; seq++)
+    for (uint64_t seq = 1; seq <= 7; seq++) {
+        s.in.timestamp++;
         push(&s, 0, 3, seq);
+    }
     CHECK_U64(stage_counters(&s).restarts, 1);
     CHECK(strstr(stage_said(&s), "restart:a"));
     stage_took(&s);
     push(&s, 0, 3, 8);
     CHECK_STR(stage_took(&s), "a8"); /* not stale for ever */
+    stage_close(&s);
+}
+
+/* A slow lane shows the tail of an earlier run: its records are older than what was accepted, however many they are. */
+TEST(core_epoch, a_row_of_older_ones_is_the_tail_of_an_earlier_run) {
+    struct stage s;
+    stage_default(&s, 1);
+    s.in.timestamp = 1000;
+    push(&s, 0, 5, 1);
+    s.in.timestamp = 900;
+    for (uint64_t seq = 1; seq <= 20; seq++)
+        push(&s, 0, 3, seq);
+    CHECK_U64(stage_counters(&s).restarts, 0);
+    stage_took(&s);
+    push(&s, 0, 5, 2);
+    CHECK_STR(stage_took(&s), "a2");
     stage_close(&s);
 }
 

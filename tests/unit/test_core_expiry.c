@@ -166,3 +166,27 @@ TEST(core_expiry, a_copy_from_before_counts_as_late) {
     CHECK_STR(stage_took(&s), "late:a1 a3");
     stage_close(&s);
 }
+
+/* The last number of all has no next one; the cursor behind it is remembered like any other, also by a refused push. */
+TEST(core_expiry, the_last_number_of_all_is_remembered) {
+    struct stage s;
+    stage_init(&s);
+    s.params.start = UNSALT_START_SEEN;
+    s.params.session_ttl_ns = 1 * SEC;
+    s.params.budget_records = 1;
+    stage_open(&s);
+    stage_parts(&s, 0, 1, false, 0, 0);
+    stage_push(&s, 0, "a", UINT64_MAX - 1);
+    stage_push(&s, 0, "b", 1);
+    stage_push(&s, 0, "b", 3);
+    stage_wait(&s, 3 * SEC);
+    CHECK_U64(stage_counters(&s).sessions, 1);
+    stage_took(&s);
+    stage_said(&s);
+    CHECK(!stage_push(&s, 0, "a", 5)); /* b's gap gives way first */
+    CHECK(stage_push(&s, 0, "a", 5));
+    stage_wait(&s, s.params.restart_quiet_ns);
+    CHECK_STR(stage_said(&s), "budget: gap:b2-2:overflow restart:a5 start:a");
+    CHECK_STR(stage_took(&s), "b3! a5");
+    stage_close(&s);
+}

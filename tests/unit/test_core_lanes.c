@@ -129,3 +129,40 @@ TEST(core_lanes, configured_for_records_that_do_not_tell) {
         stage_push(&s, seq % 4, "a", seq);
     all_out(&s, 60);
 }
+
+/* "a" of two lanes, each in a partition: what its lane 1 shows, then 2 and 4 of lane 0, so that 6 is missing. */
+static uint16_t lanes_of_what_is_missing(size_t at_once) {
+    static const uint64_t numbers[] = {5, 7, 9, 1, 3, 2, 4}; /* 1 and 3 were sent again, behind higher ones */
+    unsalt_core_in_t in[7];
+    unsalt_core_out_t out[16];
+    unsalt_core_params_t params;
+    unsalt_core_session_info_t info;
+    size_t n;
+    int status;
+    unsalt_core_params_init(&params);
+    unsalt_core_t *core = unsalt_core_new(&params, NULL, 0);
+    CHECK(core);
+    for (int32_t lane = 0; lane < 2; lane++)
+        CHECK(unsalt_core_assign(core, &(unsalt_core_partition_t){.set_size = 2, .lane = lane}) == lane);
+    for (size_t i = 0; i < 7; i++)
+        in[i] = (unsalt_core_in_t){.session = "a", .session_len = 1, .part = numbers[i] % 2, .seq = numbers[i],
+                                   .since = 1, .una = UNSALT_NO_SEQ, .offset = (int64_t)i, .timestamp = -1,
+                                   .lane = numbers[i] % 2, .lanes = 2};
+    for (size_t i = 0; i < 7;) {
+        size_t most = i == 0 || i > 3 ? 1 : at_once, some = 4 - i < most ? 4 - i : most;
+        some = i > 3 ? 1 : some;
+        CHECK_U64(unsalt_core_push(core, in + i, some, SEC, out, &n, &status), some);
+        unsalt_core_pull(core, SEC, out, 16);
+        i += some;
+    }
+    CHECK(unsalt_core_session_info(core, 0, "a", 1, &info) == UNSALT_CORE_OK);
+    CHECK_U64(info.cursor, 6);
+    CHECK_U64(info.lowest, 7);
+    unsalt_core_destroy(core);
+    return info.lanes;
+}
+
+TEST(core_lanes, how_far_they_are_known_does_not_depend_on_batches) {
+    CHECK_U64(lanes_of_what_is_missing(1), 2);
+    CHECK_U64(lanes_of_what_is_missing(3), 2);
+}

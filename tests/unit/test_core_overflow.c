@@ -258,3 +258,52 @@ TEST(core_overflow, the_number_that_everyone_waits_for_passes_a_block) {
     CHECK_U64(stage_counters(&s).gaps[UNSALT_GAP_OVERFLOW], 0);
     stage_close(&s);
 }
+
+/* The refused record passes in the end as the next one in order; the partition is read again from then on. */
+TEST(core_overflow, a_partition_that_was_refused_can_be_refused_again) {
+    struct stage s;
+    stage_init(&s);
+    s.params.budget_records = 2;
+    s.params.budget_policy = UNSALT_BUDGET_BLOCK;
+    s.params.gap_timeout_ns = UNSALT_NEVER;
+    stage_open(&s);
+    stage_parts(&s, 0, 2, false, 0, 0);
+    s.in.lanes = 1;
+    for (uint64_t round = 0; round < 3; round++) {
+        uint64_t seq = 4 * round;
+        CHECK(stage_push_lane(&s, 0, "a", seq + 2));
+        CHECK(stage_push_lane(&s, 0, "a", seq + 3));
+        CHECK(!stage_push_lane(&s, 0, "a", seq + 4));
+        CHECK_I64(s.status, UNSALT_CORE_BLOCKED);
+        CHECK(stage_push_lane(&s, 1, "a", seq + 1));
+        CHECK(stage_push_lane(&s, 0, "a", seq + 4));
+        CHECK_U64(stage_counters(&s).budget_outcome[UNSALT_BUDGET_RECORDS][UNSALT_OUTCOME_BLOCKED], round + 1);
+    }
+    stage_close(&s);
+}
+
+/* And if it shows nothing from then on, it stalls like any other. */
+TEST(core_overflow, a_partition_that_was_refused_can_stall_afterwards) {
+    struct stage s;
+    stage_init(&s);
+    s.params.budget_records = 2;
+    s.params.budget_policy = UNSALT_BUDGET_BLOCK;
+    s.params.gap_timeout_ns = 100 * MS;
+    s.params.gap_stall_max_ns = SEC;
+    stage_open(&s);
+    stage_parts(&s, 0, 2, false, 0, 0);
+    s.in.lanes = 1;
+    CHECK(stage_push_lane(&s, 0, "a", 2));
+    CHECK(stage_push_lane(&s, 0, "a", 3));
+    CHECK(!stage_push_lane(&s, 0, "a", 4));
+    CHECK(stage_push_lane(&s, 1, "a", 1));
+    CHECK(stage_push_lane(&s, 0, "a", 4)); /* the next one in order */
+    s.in.lanes = 0;
+    CHECK(stage_push(&s, 1, "b", 2));
+    stage_wait(&s, 100 * MS);
+    stage_horizon(&s, 1, 1);
+    stage_said(&s);
+    stage_wait(&s, 2 * SEC);
+    CHECK_STR(stage_said(&s), "gap:b1-1:stalled");
+    stage_close(&s);
+}

@@ -70,7 +70,7 @@ TEST(core_params, defaults_are_as_documented) {
     CHECK_U64(p.release_max, 1024);
     CHECK_U64(p.session_ttl_ns, 3600 * SEC);
     CHECK_U64(p.sessions_max, 4000000);
-    CHECK_U64(p.remembered_max, 1000000);
+    CHECK_U64(p.remembered_max, 4000000);
     CHECK_U64(p.skips_max, 32);
     CHECK_U64(p.session_id_max, 256);
     CHECK_U64(p.restart_k, 5);

@@ -195,3 +195,19 @@ TEST(core_timeout, another_set_has_no_say) {
     CHECK_STR(stage_took(&s), "a2!");
     stage_close(&s);
 }
+
+/* Else a session out of order for a moment would have a timer for as long as a gap may wait, and be awake as long. */
+TEST(core_timeout, a_gap_that_was_filled_leaves_no_timer) {
+    struct stage s;
+    open_with(&s, 500 * MS, UNSALT_CLOCK_HORIZON, 2);
+    stage_push(&s, 0, "b", 1);
+    uint64_t without = unsalt_core_deadline(s.core);
+    stage_push(&s, 0, "a", 2);
+    CHECK_U64(unsalt_core_deadline(s.core), s.now + 500 * MS);
+    stage_push(&s, 1, "a", 1);
+    CHECK_STR(stage_took(&s), "b1 a1 a2");
+    CHECK_U64(unsalt_core_deadline(s.core), without);
+    stage_push(&s, 0, "a", 4); /* and the next gap has its own */
+    CHECK_U64(unsalt_core_deadline(s.core), s.now + 500 * MS);
+    stage_close(&s);
+}

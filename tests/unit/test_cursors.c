@@ -5,23 +5,26 @@
 #include <support/failmem.h>
 
 static bool put(struct us_cursors *cursors, uint32_t set, const char *id, uint64_t epoch, uint64_t cursor) {
-    return us_cursors_put(cursors, &us_mem_default, set, id, (uint32_t)strlen(id), epoch, cursor);
+    const struct us_cursor value = {epoch, cursor, cursor / 2};
+    return us_cursors_put(cursors, &us_mem_default, set, id, (uint32_t)strlen(id), &value);
 }
 
 static bool take(struct us_cursors *cursors, uint32_t set, const char *id, uint64_t epoch, uint64_t cursor) {
-    uint64_t found_epoch = 77, found_cursor = 78;
-    if (!us_cursors_take(cursors, set, id, (uint32_t)strlen(id), &found_epoch, &found_cursor)) {
-        CHECK_U64(found_epoch, 77);
-        CHECK_U64(found_cursor, 78);
+    struct us_cursor found = {77, 78, 79};
+    if (!us_cursors_take(cursors, set, id, (uint32_t)strlen(id), &found)) {
+        CHECK_U64(found.epoch, 77);
+        CHECK_U64(found.cursor, 78);
+        CHECK_U64(found.floor, 79);
         return false;
     }
-    CHECK_U64(found_epoch, epoch);
-    CHECK_U64(found_cursor, cursor);
+    CHECK_U64(found.epoch, epoch);
+    CHECK_U64(found.cursor, cursor);
+    CHECK_U64(found.floor, cursor / 2);
     return true;
 }
 
-TEST(cursors, an_entry_is_32_bytes) {
-    CHECK_U64(sizeof(struct us_cursor_entry), 32);
+TEST(cursors, an_entry_is_40_bytes) {
+    CHECK_U64(sizeof(struct us_cursor_entry), 40);
 }
 
 TEST(cursors, remembers_until_taken) {
@@ -99,11 +102,11 @@ TEST(cursors, a_set_is_dropped_whole_and_alone) {
 TEST(cursors, ids_are_bytes) {
     struct us_cursors cursors;
     us_cursors_init(&cursors, 100, 1);
-    uint64_t epoch, cursor;
-    CHECK(us_cursors_put(&cursors, &us_mem_default, 0, "a\0b", 3, 1, 1));
-    CHECK(!us_cursors_take(&cursors, 0, "a\0c", 3, &epoch, &cursor));
-    CHECK(!us_cursors_take(&cursors, 0, "a", 1, &epoch, &cursor));
-    CHECK(us_cursors_take(&cursors, 0, "a\0b", 3, &epoch, &cursor));
+    struct us_cursor cursor = {1, 1, 0};
+    CHECK(us_cursors_put(&cursors, &us_mem_default, 0, "a\0b", 3, &cursor));
+    CHECK(!us_cursors_take(&cursors, 0, "a\0c", 3, &cursor));
+    CHECK(!us_cursors_take(&cursors, 0, "a", 1, &cursor));
+    CHECK(us_cursors_take(&cursors, 0, "a\0b", 3, &cursor));
     us_cursors_destroy(&cursors, &us_mem_default);
 }
 
@@ -135,7 +138,7 @@ TEST(cursors, memory_is_bounded_by_max) {
     struct us_cursors cursors;
     us_cursors_init(&cursors, 10000, 1);
     for (uint32_t i = 0; i < 30000; i++)
-        CHECK(us_cursors_put(&cursors, &fail.mem, 0, &i, sizeof i, 0, i) == (i < 10000));
+        CHECK(us_cursors_put(&cursors, &fail.mem, 0, &i, sizeof i, &(struct us_cursor){0, i, 0}) == (i < 10000));
     CHECK_THAT(fail.bytes <= 16384 * sizeof(struct us_cursor_entry), "%zu bytes", fail.bytes);
     us_cursors_destroy(&cursors, &fail.mem);
     CHECK(failmem_is_balanced(&fail));

@@ -1,132 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Messages are made here, without a cluster: rd_kafka_message_headers() and rd_kafka_message_timestamp() are replaced
- * in this program by ones that look at `fake`.
- */
-#include <kafka/extract.h>
-#include <stdlib.h>
-#include <support/check.h>
-#include <unsalt/wire.h>
-
-struct fake {
-    rd_kafka_message_t message; /* first: what the library sees */
-    rd_kafka_headers_t *headers;
-    rd_kafka_resp_err_t headers_err;
-    rd_kafka_timestamp_type_t time_type;
-    int64_t time;
-};
-
-rd_kafka_resp_err_t rd_kafka_message_headers(const rd_kafka_message_t *message, rd_kafka_headers_t **headers) {
-    const struct fake *fake = (const struct fake *)message;
-    if (fake->headers_err)
-        return fake->headers_err;
-    *headers = fake->headers;
-    return fake->headers ? RD_KAFKA_RESP_ERR_NO_ERROR : RD_KAFKA_RESP_ERR__NOENT;
-}
-
-/* As librdkafka's: what was detached is parsed again when somebody asks once more. */
-rd_kafka_resp_err_t rd_kafka_message_detach_headers(rd_kafka_message_t *message, rd_kafka_headers_t **headers) {
-    rd_kafka_resp_err_t err = rd_kafka_message_headers(message, headers);
-    if (!err)
-        *headers = rd_kafka_headers_copy(*headers);
-    return err;
-}
-
-int64_t rd_kafka_message_timestamp(const rd_kafka_message_t *message, rd_kafka_timestamp_type_t *type) {
-    const struct fake *fake = (const struct fake *)message;
-    *type = fake->time_type;
-    return fake->time;
-}
-
-/* One record and what was read from it. */
-struct scene {
-    unsalt_conf_t *conf;
-    struct us_extractor extractor;
-    struct fake record;
-    unsalt_core_in_t in;
-    bool borrowed;
-    const char *fault;
-};
-
-/* settings: "key=value key=value". */
-static struct scene *scene(const char *settings) {
-    struct scene *s = calloc(1, sizeof *s);
-    char text[256], err[256];
-    CHECK(s && strlen(settings) < sizeof text);
-    strcpy(text, settings);
-    s->conf = unsalt_conf_new();
-    CHECK(s->conf);
-    for (char *key = strtok(text, " "); key; key = strtok(NULL, " ")) {
-        char *value = strchr(key, '=');
-        *value++ = '\0';
-        CHECK_THAT(unsalt_conf_set(s->conf, key, value, err, sizeof err) == UNSALT_CONF_OK, "%s", err);
-    }
-    CHECK_THAT(us_extractor_init(&s->extractor, s->conf, err, sizeof err), "%s", err);
-    s->record.time_type = RD_KAFKA_TIMESTAMP_CREATE_TIME;
-    s->record.time = 123456;
-    s->record.message.offset = 77;
-    return s;
-}
-
-static void key(struct scene *s, const char *text) {
-    s->record.message.key = (void *)text;
-    s->record.message.key_len = text ? strlen(text) : 0;
-}
-
-static void payload(struct scene *s, const char *text) {
-    s->record.message.payload = (void *)text;
-    s->record.message.len = text ? strlen(text) : 0;
-}
-
-static void header(struct scene *s, const char *name, const void *value, ssize_t size) {
-    if (!s->record.headers)
-        s->record.headers = rd_kafka_headers_new(4);
-    CHECK(rd_kafka_header_add(s->record.headers, name, -1, value, size) == RD_KAFKA_RESP_ERR_NO_ERROR);
-}
-
-static void stamp(struct scene *s, unsalt_header_t fields) {
-    uint8_t bytes[UNSALT_HEADER_SIZE];
-    CHECK(unsalt_header_write(&fields, bytes) == UNSALT_HEADER_OK);
-    header(s, UNSALT_HEADER_NAME, bytes, sizeof bytes);
-}
-
-static void run(struct scene *s) {
-    memset(&s->in, 0xa5, sizeof s->in);
-    s->in.part = 4711;
-    s->fault = us_extract(&s->extractor, &s->record.message, &s->in, &s->borrowed);
-    CHECK_U64(s->in.part, 4711);
-    CHECK_I64(s->in.offset, 77);
-    CHECK(s->in.msg == &s->record.message);
-}
-
-static void done(struct scene *s) {
-    if (s->record.headers)
-        rd_kafka_headers_destroy(s->record.headers);
-    us_extractor_destroy(&s->extractor);
-    unsalt_conf_destroy(s->conf);
-    free(s);
-}
-
-static void check_sequenced(struct scene *s, const char *session, uint64_t seq, uint16_t lane, uint16_t lanes) {
-    run(s);
-    CHECK_THAT(!s->fault && s->in.kind == UNSALT_KIND_SEQUENCED, "sequenced, but: %s", s->fault ? s->fault : "kind");
-    CHECK_BYTES(s->in.session, s->in.session_len, session, strlen(session));
-    CHECK_U64(s->in.seq, seq);
-    CHECK_U64(s->in.lane, lane);
-    CHECK_U64(s->in.lanes, lanes);
-}
-
-/* fault: a part of the text; NULL = no fault. */
-static void check_unsequenced(struct scene *s, const char *fault) {
-    run(s);
-    CHECK_U64(s->in.kind, UNSALT_KIND_UNSEQUENCED);
-    CHECK_THAT(!s->fault == !fault && (!fault || strstr(s->fault, fault)), "fault \"%s\", wanted \"%s\"",
-               s->fault ? s->fault : "none", fault ? fault : "none");
-    CHECK(!s->in.session && s->in.session_len == 0 && !s->borrowed);
-    CHECK_U64(s->in.seq, UNSALT_NO_SEQ);
-    CHECK_U64(s->in.lanes, 0);
-    CHECK_U64(s->in.flags, 0);
-}
+/* What is read from a record: headers, payload, key. The other sources have files of their own. */
+#include <unit/fixture/record.h>
 
 TEST(extract, unsalt_header_with_salted_key) {
     struct scene *s = scene("");
@@ -580,5 +454,29 @@ TEST(extract, out_of_memory_is_told_apart) {
     CHECK(s->fault == us_extract_nomem);
     no_memory = false;
     check_sequenced(s, "room", 1, 0, 0);
+    done(s);
+}
+
+/* A block carries lanes of hot sessions and any cold one, so only a header tells; keys carry no salt. */
+TEST(extract, blocks_never_assume_lanes) {
+    struct scene *s = scene("layout=block partitions=6 lanes=3");
+    key(s, "room#2");
+    header(s, "seq", "5", -1);
+    check_sequenced(s, "room#2", 5, 0, 0);
+    CHECK_U64(s->in.since, 0);
+    stamp(s, (unsalt_header_t){.lane = 2, .lanes = 3, .seq = 5, .since = 4, .una = 4});
+    check_sequenced(s, "room#2", 5, 2, 3);
+    CHECK_U64(s->in.since, 4);
+    done(s);
+    s = scene("layout=block partitions=6 lanes=3 salt.trust=true"); /* stripped, but it tells no lane */
+    key(s, "room#2");
+    header(s, "seq", "5", -1);
+    check_sequenced(s, "room", 5, 0, 0);
+    CHECK_U64(s->in.since, 0);
+    done(s);
+    s = scene("layout=block partitions=6 lanes=1");
+    key(s, "room");
+    header(s, "seq", "5", -1);
+    check_sequenced(s, "room", 5, 0, 1);
     done(s);
 }

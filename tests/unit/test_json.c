@@ -183,7 +183,7 @@ TEST(json, what_is_not_one_object_is_refused) {
         "\xef\xbb\xbf{\"globalSeq\":17}", "{\"globalSeq\":+17}", "{\"globalSeq\":.5}", "{\"globalSeq\":NaN}",
         "{\"globalSeq\":017}", "{\"globalSeq\":1.}", "{\"globalSeq\":1e}", "{\"globalSeq\":1e+}", "{\"globalSeq\":-}",
         "{\"globalSeq\":0x11}", "{\"globalSeq\":17abc}", "{\"globalSeq\":1-1}", "{\"globalSeq\":--1}", "{\"a\":nul}",
-        "{\"a\":nothing}", "{\"a\":truefalse}", "{\"a\":00}",
+        "{\"a\":nothing}", "{\"a\":truefalse}", "{\"a\":00}", ",{\"globalSeq\":17}", " ,{\"globalSeq\":17}",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         check_refused(wrong[i], strlen(wrong[i]), US_JSON_SYNTAX);

@@ -118,3 +118,80 @@ TEST(layout, many_partitions_are_checked_quickly) {
     for (int round = 0; round < 20; round++)
         CHECK_U64(us_layout_missing(US_LAYOUT_TOPICS, &sixteen, N, owned, n, NULL, 0), 0);
 }
+
+/* ---- block */
+
+static const struct us_lane_topics three = {NULL, 3};
+
+TEST(layout, a_session_stays_in_its_block) {
+    for (uint32_t hash = 0; hash < 1000; hash++) {
+        int32_t cold = us_layout_block(hash, 18, 3, 1, 0);
+        CHECK(cold >= 0 && cold < 18);
+        for (uint16_t lane = 0; lane < 3; lane++) {
+            CHECK_I64(us_layout_block(hash, 18, 3, 3, lane), cold - cold % 3 + lane);
+            CHECK(lane == 2 || us_layout_block(hash, 18, 3, 2, lane) == cold - cold % 3 + lane);
+        }
+    }
+    CHECK_I64(us_layout_block(INT32_MAX, 1, 1, 1, 0), 0);
+}
+
+TEST(layout, cold_sessions_use_all_partitions_of_a_block) {
+    unsigned count[18] = {0};
+    for (uint32_t hash = 0; hash < 18000; hash++)
+        count[us_layout_block(hash * 2654435761u >> 1, 18, 3, 1, 0)]++;
+    for (int i = 0; i < 18; i++)
+        CHECK_THAT(count[i] > 800 && count[i] < 1200, "partition %d has %u", i, count[i]);
+}
+
+static void check_members(int32_t partitions, uint16_t block, const char *wanted) {
+    char text[64];
+    CHECK_U64(us_layout_block_members(partitions, block, text, sizeof text), strlen(wanted));
+    CHECK_STR(text, wanted);
+}
+
+TEST(layout, members_that_keep_blocks_whole) {
+    char text[8];
+    check_members(18, 3, "1, 2, 3, 6");
+    check_members(7, 1, "1, 7");
+    check_members(4, 4, "1");
+    check_members(60, 5, "1, 2, 3, 4, 6, 12");
+    CHECK_U64(us_layout_block_members(18, 3, text, sizeof text), 7);
+    CHECK_STR(text, "1, 2, 3");
+    CHECK_U64(us_layout_block_members(18, 3, text, 1), 0);
+    CHECK_STR(text, "");
+}
+
+TEST(layout, whole_blocks_miss_nothing) {
+    static const struct us_owned owned[] = {{"a", 5}, {"a", 3}, {"a", 4}, {"b", 0}, {"b", 1}, {"b", 2}};
+    CHECK_U64(us_layout_missing(US_LAYOUT_BLOCK, &three, 18, owned, COUNT(owned), NULL, 0), 0);
+    CHECK_U64(us_layout_missing(US_LAYOUT_BLOCK, &three, 18, NULL, 0, NULL, 0), 0);
+    /* The topic has grown: nobody's lanes are there. */
+    static const struct us_owned beyond[] = {{"a", 18}, {"a", 20}};
+    CHECK_U64(us_layout_missing(US_LAYOUT_BLOCK, &three, 18, beyond, COUNT(beyond), NULL, 0), 0);
+}
+
+TEST(layout, a_cut_block_is_named_once) {
+    static const struct us_owned owned[] = {{"a", 5}, {"a", 4}, {"a", 6}, {"b", 15}, {"a", 8}};
+    struct us_missing missing[8];
+    CHECK_U64(us_layout_missing(US_LAYOUT_BLOCK, &three, 18, owned, COUNT(owned), missing, 8), 4);
+    CHECK(strcmp(missing[0].topic, "a") == 0 && missing[0].partition == 3);
+    CHECK(strcmp(missing[1].topic, "a") == 0 && missing[1].partition == 7);
+    CHECK(strcmp(missing[2].topic, "b") == 0 && missing[2].partition == 16);
+    CHECK(strcmp(missing[3].topic, "b") == 0 && missing[3].partition == 17);
+}
+
+/* What `range` does: the first N mod M members get one partition more. Whole blocks exactly for the valid numbers. */
+TEST(layout, range_keeps_blocks_whole_for_those_numbers_only) {
+    for (int32_t members = 1; members <= 20; members++) {
+        bool whole = true;
+        int32_t next = 0;
+        for (int32_t member = 0; member < members; member++) {
+            struct us_owned owned[18];
+            size_t n = 0;
+            for (int32_t left = 18 / members + (member < 18 % members); left > 0; left--)
+                owned[n++] = (struct us_owned){"a", next++};
+            whole &= us_layout_missing(US_LAYOUT_BLOCK, &three, 18, owned, n, NULL, 0) == 0;
+        }
+        CHECK_THAT(whole == (members == 1 || members == 2 || members == 3 || members == 6), "%d members", members);
+    }
+}

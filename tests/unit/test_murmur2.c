@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <codec/murmur2.h>
+#include <stdio.h>
 #include <support/check.h>
 
 struct row {
@@ -45,4 +46,30 @@ TEST(murmur2, partition_masks_the_sign) {
         CHECK(partition >= 0 && partition < n);
     }
     CHECK_I64(us_murmur2_partition("21", 2, INT32_MAX), (-973932308 & 0x7fffffff) % INT32_MAX);
+}
+
+/* Printed by the kafka-clients jar (tests/field/java/murmur2.sh): key, Utils.murmur2(), Utils.toPositive() of it. */
+TEST(murmur2, agrees_with_the_java_client_on_hundreds_of_keys) {
+    static const char path[] = "tests/field/murmur2.txt";
+    char hex[2 * 1024 + 1];
+    uint8_t key[1024];
+    int32_t hash, positive;
+    int keys = 0;
+    FILE *file = fopen(path, "r");
+    CHECK_THAT(file, "%s can't be opened: run the tests in the root of the source", path);
+    while (fscanf(file, "%2048s %" SCNd32 " %" SCNd32, hex, &hash, &positive) == 3) {
+        size_t size = strcmp(hex, "-") == 0 ? 0 : strlen(hex) / 2;
+        for (size_t i = 0; i < size; i++) {
+            unsigned byte;
+            CHECK(sscanf(hex + 2 * i, "%2x", &byte) == 1);
+            key[i] = (uint8_t)byte;
+        }
+        keys++;
+        CHECK_THAT((int32_t)us_murmur2(key, size) == hash, "%s:%d: %s", path, keys, hex);
+        CHECK_THAT(us_murmur2_partition(key, size, INT32_MAX) == positive % INT32_MAX, "%s:%d: %s", path, keys, hex);
+        CHECK_THAT(us_murmur2_partition(key, size, 12) == positive % 12, "%s:%d: %s", path, keys, hex);
+    }
+    CHECK(feof(file));
+    CHECK(keys > 300);
+    fclose(file);
 }

@@ -20,7 +20,7 @@ static unsalt_stats_t numbered(void) {
 TEST(stats_json, every_field_is_there) {
     unsalt_stats_t stats = numbered();
     static char text[16384];
-    int n = unsalt_stats_json(&stats, text, sizeof text);
+    int n = unsalt_stats_json(&stats, sizeof stats, text, sizeof text);
     CHECK(n > 0 && (size_t)n < sizeof text);
     CHECK_U64(strlen(text), (size_t)n);
     for (size_t i = 0; i < sizeof stats / sizeof(uint64_t); i++) {
@@ -36,7 +36,7 @@ TEST(stats_json, names_of_states_and_reasons) {
     unsalt_stats_t stats = numbered();
     static char text[16384];
     char wanted[64];
-    unsalt_stats_json(&stats, text, sizeof text);
+    unsalt_stats_json(&stats, sizeof stats, text, sizeof text);
     for (int i = 0; i < UNSALT_STATE__CNT; i++) {
         snprintf(wanted, sizeof wanted, "\"%s\":%" PRIu64, unsalt_state_name((unsalt_state_t)i), stats.state[i]);
         CHECK_THAT(strstr(text, wanted), "%s is missing", wanted);
@@ -48,7 +48,7 @@ TEST(stats_json, names_of_states_and_reasons) {
     }
     CHECK(strstr(text, "\"conserved\":true"));
     stats.conserved = 0;
-    unsalt_stats_json(&stats, text, sizeof text);
+    unsalt_stats_json(&stats, sizeof stats, text, sizeof text);
     CHECK(strstr(text, "\"conserved\":false"));
 }
 
@@ -58,7 +58,7 @@ TEST(stats_json, is_json) {
     struct us_json_found found;
     static char text[16384];
     stats.wait_sum_ns = UINT64_MAX - 1;
-    int n = unsalt_stats_json(&stats, text, sizeof text);
+    int n = unsalt_stats_json(&stats, sizeof stats, text, sizeof text);
     struct us_json *json = us_json_new(&us_mem_default, "wait_sum_ns", NULL, 4096);
     CHECK(json);
     CHECK(us_json_read(json, text, (size_t)n, &found) == US_JSON_OK);
@@ -70,12 +70,12 @@ TEST(stats_json, is_json) {
 TEST(stats_json, a_small_buffer_is_filled_and_terminated) {
     unsalt_stats_t stats = numbered();
     static char whole[16384];
-    int n = unsalt_stats_json(&stats, whole, sizeof whole);
-    CHECK_I64(unsalt_stats_json(&stats, NULL, 0), n);
+    int n = unsalt_stats_json(&stats, sizeof stats, whole, sizeof whole);
+    CHECK_I64(unsalt_stats_json(&stats, sizeof stats, NULL, 0), n);
     for (size_t size = 1; size <= (size_t)n + 1; size += 37) {
         char *text = malloc(size);
         CHECK(text);
-        CHECK_I64(unsalt_stats_json(&stats, text, size), n);
+        CHECK_I64(unsalt_stats_json(&stats, sizeof stats, text, size), n);
         CHECK_U64(strlen(text), size - 1);
         CHECK(memcmp(text, whole, size - 1) == 0);
         free(text);
