@@ -9,6 +9,7 @@ struct expected {
     uint32_t session;
     uint32_t run; /* last run that delivered it, counted from 1; 0: none yet */
     uint64_t epoch, seq;
+    uint64_t at;  /* of the copy that was acknowledged first */
 };
 
 /* What the replay knows about a session. */
@@ -61,7 +62,7 @@ static void expect(struct judge *judge, const checker_log_t *accepted) {
     for (i = 0; i < entries; i++) {
         const struct checker_entry *entry = checker_log_at(accepted, i);
         if (entry->kind == CHECKER_RECORD)
-            all[n++] = (struct expected){entry->session, 0, entry->epoch, entry->seq};
+            all[n++] = (struct expected){entry->session, 0, entry->epoch, entry->seq, entry->at};
     }
     qsort(all, n, sizeof *all, compare);
     for (i = 0; i < n; i++) {
@@ -69,6 +70,7 @@ static void expect(struct judge *judge, const checker_log_t *accepted) {
         uint64_t next;
         if (last && compare(last, &all[i]) == 0) {
             judge->report->copies++;
+            last->at = all[i].at < last->at ? all[i].at : last->at;
             continue;
         }
         next = last && last->session == all[i].session && last->epoch == all[i].epoch ? last->seq + 1 : 1;
@@ -86,7 +88,7 @@ static void expect(struct judge *judge, const checker_log_t *accepted) {
 }
 
 static struct expected *find(const struct judge *judge, const struct checker_entry *entry) {
-    struct expected key = {judge->names[entry->session], 0, entry->epoch, entry->seq};
+    struct expected key = {judge->names[entry->session], 0, entry->epoch, entry->seq, 0};
     if (key.session == UINT32_MAX)
         return NULL;
     return bsearch(&key, judge->all, judge->count, sizeof key, compare);
@@ -176,9 +178,52 @@ static void count_lost(struct judge *judge, const checker_log_t *accepted) {
              checker_log_name(accepted, judge->all[i].session, &len), judge->all[i].seq);
 }
 
+/* The first expected record that isn't below the key. */
+static size_t lower_bound(const struct judge *judge, const struct expected *key) {
+    size_t low = 0, high = judge->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&judge->all[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void blame_gap(struct judge *judge, const struct checker_gap_entry *gap, const struct expected *number) {
+    size_t len;
+    const char *name = checker_log_name(judge->delivered, gap->session, &len);
+    if (!judge->report->fault[0])
+        snprintf(judge->report->fault, sizeof judge->report->fault,
+                 "session %.64s: %" PRIu64 " was given up in %" PRIu64 "..%" PRIu64
+                 " and had been acknowledged before that was due",
+                 name, number->seq, gap->first, gap->last);
+}
+
+static void judge_gap(struct judge *judge, const struct checker_gap_entry *gap) {
+    const struct expected key = {judge->names[gap->session], 0, gap->epoch, gap->first, 0};
+    const struct expected *end = judge->all + judge->count, *number;
+    uint64_t numbers = 0;
+    judge->report->gaps++;
+    if (key.session == UINT32_MAX)
+        return;
+    for (number = judge->all + lower_bound(judge, &key); number < end && number->session == key.session &&
+                                                         number->epoch == key.epoch && number->seq <= gap->last;
+         number++) {
+        if (number->at < gap->due) {
+            numbers++;
+            blame_gap(judge, gap, number);
+        }
+    }
+    judge->report->false_gaps += numbers > 0;
+    judge->report->false_numbers += numbers;
+}
+
 void checker_judge(const checker_log_t *accepted, const checker_log_t *delivered, struct checker_report *report) {
     struct judge judge = {.report = report, .delivered = delivered};
     uint32_t i, names = checker_log_names(delivered);
+    size_t gap;
     memset(report, 0, sizeof *report);
     judge.sessions = checker_alloc(checker_log_names(accepted) + 1, sizeof *judge.sessions);
     judge.committed = checker_alloc((size_t)checker_log_partitions(delivered) + 1, sizeof *judge.committed);
@@ -190,6 +235,8 @@ void checker_judge(const checker_log_t *accepted, const checker_log_t *delivered
     }
     expect(&judge, accepted);
     replay(&judge);
+    for (gap = 0; gap < checker_log_gaps(delivered); gap++)
+        judge_gap(&judge, checker_log_gap_at(delivered, gap));
     count_lost(&judge, accepted);
     free(judge.all);
     free(judge.names);
@@ -199,16 +246,17 @@ void checker_judge(const checker_log_t *accepted, const checker_log_t *delivered
 
 int checker_clean(const struct checker_report *report) {
     return !report->lost && !report->unknown && !report->repeated && !report->out_of_order && !report->overtaken &&
-           !report->below_commit;
+           !report->below_commit && !report->false_gaps;
 }
 
 void checker_print(const struct checker_report *report, const char *prefix, FILE *to) {
     fprintf(to,
             "%s: records %" PRIu64 ", copies %" PRIu64 ", holes %" PRIu64 ", delivered %" PRIu64 ", again %" PRIu64
             ", lost %" PRIu64 ", unknown %" PRIu64 ", repeated %" PRIu64 ", out of order %" PRIu64
-            ", overtaken %" PRIu64 ", below commit %" PRIu64 "%s%s\n",
+            ", overtaken %" PRIu64 ", below commit %" PRIu64 ", gaps %" PRIu64
+            ", false gaps %" PRIu64 " (%" PRIu64 " numbers)%s%s\n",
             prefix, report->records, report->copies, report->holes, report->delivered, report->again, report->lost,
             report->unknown, report->repeated, report->out_of_order, report->overtaken, report->below_commit,
-            report->fault[0] ? ": " : "", report->fault);
+            report->gaps, report->false_gaps, report->false_numbers, report->fault[0] ? ": " : "", report->fault);
     fflush(to);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Judges a consumer from outside: compares a log of what a cluster accepted with a log of what was delivered. Uses
- * nothing of the library, so that it can't share a mistake with it. Plain C, no Kafka, one thread per log.
+ * nothing of the library, so that it can't share a mistake with it. Plain C, no Kafka. Any thread appends to a
+ * log; all else is done by one thread when nobody appends.
  *
  * A record is named by (session, epoch, number), as its payload tells; where it stands by (partition, offset).
  * Partitions are small numbers of the caller's choice, one per topic and partition.
@@ -22,6 +23,16 @@ struct checker_record {
     uint64_t seq;
     int32_t partition;
     int64_t offset;
+    uint64_t at; /* when its acknowledgement came to its producer, ns of any clock; 0 = not noted: before all else */
+};
+
+/* A range of numbers that a consumer gave up. `session` is borrowed. */
+struct checker_gap {
+    const char *session;
+    size_t session_len;
+    uint64_t epoch;
+    uint64_t first, last; /* both included */
+    uint64_t due;         /* what was acknowledged before must not be in it; by the clock of checker_record::at */
 };
 
 /* Returns an empty log; ends the program with a line on stderr when out of memory, as all functions here do. */
@@ -34,6 +45,8 @@ void checker_log_record(checker_log_t *log, const struct checker_record *record)
 void checker_log_run(checker_log_t *log);
 /* In a log of deliveries: nothing below `offset` of the partition may be delivered from here on. */
 void checker_log_commit(checker_log_t *log, int32_t partition, int64_t offset);
+/* In a log of deliveries: numbers were given up. */
+void checker_log_gap(checker_log_t *log, const struct checker_gap *gap);
 /* Number of records in the log, copies included. */
 size_t checker_log_records(const checker_log_t *log);
 
@@ -52,12 +65,15 @@ struct checker_report {
     uint64_t overtaken;      /* delivered for the first time when a higher one had been delivered in an earlier run */
     uint64_t below_commit;   /* delivered from below a committed offset */
     uint64_t displacement;   /* longest way, in places, of a record from its place in its session; first run only */
+    uint64_t gaps;           /* ranges that were given up */
+    uint64_t false_gaps;     /* of them: those with a number whose acknowledgement came before the gap was due */
+    uint64_t false_numbers;  /* such numbers */
     char fault[256];         /* the first thing that is wrong, for people; "" if nothing is */
 };
 
 /*
  * Compares. Both logs are borrowed and stay as they are. Takes O(n log n) time.
- * Right is: lost, unknown, repeated, out_of_order, overtaken and below_commit are 0.
+ * Right is: lost, unknown, repeated, out_of_order, overtaken, below_commit and false_gaps are 0.
  */
 void checker_judge(const checker_log_t *accepted, const checker_log_t *delivered, struct checker_report *report);
 /* Returns 1 if everything that has to be 0 is 0. */
@@ -67,7 +83,8 @@ void checker_print(const struct checker_report *report, const char *prefix, FILE
 
 /*
  * Reads the name of a record from a payload of the form {"<word>":"<session>","<word>":<number>,"<word>":<epoch>...
- * Returns 0, or -1 if the payload is of another form. `record` gets session (into the payload), seq and epoch.
+ * Returns 0, or -1 if the payload is of another form. `record` gets session (into the payload), seq, epoch, and 0 for
+ * `at`.
  */
 int checker_parse(const void *payload, size_t len, struct checker_record *record);
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "log.h"
+#include <pthread.h>
 #include <string.h>
 
 struct name {
@@ -8,8 +9,11 @@ struct name {
 };
 
 struct checker_log {
+    pthread_mutex_t lock; /* of what appends */
     struct checker_entry *entries;
     size_t count, room, records;
+    struct checker_gap_entry *gaps;
+    size_t gap_count, gap_room;
     struct name *names;
     uint32_t name_count, name_room;
     uint32_t *table; /* open addressing; index + 1 of a name, 0 = free */
@@ -35,6 +39,7 @@ checker_log_t *checker_log_new(void) {
     checker_log_t *log = checker_alloc(1, sizeof *log);
     log->table_size = 1024;
     log->table = checker_alloc(log->table_size, sizeof *log->table);
+    pthread_mutex_init(&log->lock, NULL);
     return log;
 }
 
@@ -44,9 +49,11 @@ void checker_log_free(checker_log_t *log) {
         return;
     for (i = 0; i < log->name_count; i++)
         free(log->names[i].text);
+    pthread_mutex_destroy(&log->lock);
     free(log->names);
     free(log->table);
     free(log->entries);
+    free(log->gaps);
     free(log);
 }
 
@@ -114,7 +121,14 @@ static void append(checker_log_t *log, const struct checker_entry *entry) {
         log->partitions = entry->partition + 1;
 }
 
+static void append_alone(checker_log_t *log, const struct checker_entry *entry) {
+    pthread_mutex_lock(&log->lock);
+    append(log, entry);
+    pthread_mutex_unlock(&log->lock);
+}
+
 void checker_log_record(checker_log_t *log, const struct checker_record *record) {
+    pthread_mutex_lock(&log->lock);
     struct checker_entry entry = {
         .kind = CHECKER_RECORD,
         .session = intern(log, record->session, record->session_len),
@@ -122,17 +136,38 @@ void checker_log_record(checker_log_t *log, const struct checker_record *record)
         .offset = record->offset,
         .epoch = record->epoch,
         .seq = record->seq,
+        .at = record->at,
     };
     append(log, &entry);
     log->records++;
+    pthread_mutex_unlock(&log->lock);
 }
 
 void checker_log_run(checker_log_t *log) {
-    append(log, &(struct checker_entry){.kind = CHECKER_RUN});
+    append_alone(log, &(struct checker_entry){.kind = CHECKER_RUN});
 }
 
 void checker_log_commit(checker_log_t *log, int32_t partition, int64_t offset) {
-    append(log, &(struct checker_entry){.kind = CHECKER_COMMIT, .partition = partition, .offset = offset});
+    append_alone(log, &(struct checker_entry){.kind = CHECKER_COMMIT, .partition = partition, .offset = offset});
+}
+
+void checker_log_gap(checker_log_t *log, const struct checker_gap *gap) {
+    pthread_mutex_lock(&log->lock);
+    if (log->gap_count == log->gap_room) {
+        log->gap_room = log->gap_room ? log->gap_room * 2 : 64;
+        log->gaps = grown(log->gaps, log->gap_room, sizeof *log->gaps);
+    }
+    log->gaps[log->gap_count++] = (struct checker_gap_entry){
+        intern(log, gap->session, gap->session_len), gap->epoch, gap->first, gap->last, gap->due};
+    pthread_mutex_unlock(&log->lock);
+}
+
+size_t checker_log_gaps(const checker_log_t *log) {
+    return log->gap_count;
+}
+
+const struct checker_gap_entry *checker_log_gap_at(const checker_log_t *log, size_t index) {
+    return &log->gaps[index];
 }
 
 size_t checker_log_records(const checker_log_t *log) {

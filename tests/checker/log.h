@@ -13,10 +13,19 @@ struct checker_entry {
     int32_t partition;
     int64_t offset;
     uint64_t epoch, seq;
+    uint64_t at;
+};
+
+struct checker_gap_entry {
+    uint32_t session; /* index of the name */
+    uint64_t epoch, first, last, due;
 };
 
 size_t checker_log_size(const checker_log_t *log);
 const struct checker_entry *checker_log_at(const checker_log_t *log, size_t index);
+/* Number of gaps, which stand beside the entries. */
+size_t checker_log_gaps(const checker_log_t *log);
+const struct checker_gap_entry *checker_log_gap_at(const checker_log_t *log, size_t index);
 /* Number of distinct sessions; their indices are 0..n-1. */
 uint32_t checker_log_names(const checker_log_t *log);
 /* The name, terminated; borrowed until the log changes. */

@@ -36,6 +36,7 @@ int checker_parse(const void *payload, size_t len, struct checker_record *record
     if (!at || !(at = number(at, end, &record->seq)))
         return -1;
     at = after_word(at, end);
+    record->at = 0;
     return at && number(at, end, &record->epoch) ? 0 : -1;
 }
 

@@ -3,6 +3,7 @@
 #include <base/heap.h>
 #include <base/seqset.h>
 #include <codec/json.h>
+#include <core/collisions.h>
 #include <core/cursors.h>
 #include <core/frontier.h>
 #include <stdio.h>
@@ -104,16 +105,17 @@ static void use_cursors(struct failmem *fail) {
     us_cursors_init(&cursors, 1000, 3);
     for (uint64_t i = 0; i < 1000; i++) {
         struct us_cursors before = cursors;
-        if (!us_cursors_put(&cursors, &fail->mem, 1, &i, sizeof i, i, i)) {
+        struct us_cursor cursor = {i, i, i};
+        if (!us_cursors_put(&cursors, &fail->mem, 1, &i, sizeof i, &cursor)) {
             CHECK(cursors.entries == before.entries && cursors.capacity == before.capacity);
             CHECK(cursors.count == before.count && cursors.max == before.max && cursors.seed == before.seed);
-            CHECK(us_cursors_put(&cursors, &fail->mem, 1, &i, sizeof i, i, i));
+            CHECK(us_cursors_put(&cursors, &fail->mem, 1, &i, sizeof i, &cursor));
         }
     }
     for (uint64_t i = 0; i < 1000; i++) {
-        uint64_t epoch, cursor;
-        CHECK(us_cursors_take(&cursors, 1, &i, sizeof i, &epoch, &cursor));
-        CHECK(epoch == i && cursor == i);
+        struct us_cursor cursor;
+        CHECK(us_cursors_take(&cursors, 1, &i, sizeof i, &cursor));
+        CHECK(cursor.epoch == i && cursor.cursor == i && cursor.floor == i);
     }
     us_cursors_destroy(&cursors, &fail->mem);
 }
@@ -130,14 +132,27 @@ static size_t big_payload(char *out) {
     return len + (size_t)sprintf(out + len, "],\"globalSeq\":17}");
 }
 
+static void use_collisions(struct failmem *fail) {
+    struct us_collisions c;
+    if (!us_collisions_init(&c, &fail->mem)) {
+        CHECK(!c.entries && !c.told);
+        CHECK(us_collisions_init(&c, &fail->mem));
+    }
+    us_collisions_destroy(&c, &fail->mem);
+}
+
+TEST(oom_base, collisions) {
+    fail_each(use_collisions, 2);
+}
+
 static void use_json(struct failmem *fail) {
     char payload[8192];
     size_t size = big_payload(payload);
     struct us_json_found found;
-    struct us_json *json = us_json_new(&fail->mem, "globalSeq", "sessionId", 4096);
+    struct us_json *json = us_json_new(&fail->mem, "/globalSeq", "sessionId", 4096);
     if (!json) {
         CHECK(failmem_is_balanced(fail));
-        json = us_json_new(&fail->mem, "globalSeq", "sessionId", 4096);
+        json = us_json_new(&fail->mem, "/globalSeq", "sessionId", 4096);
         CHECK(json != NULL);
     }
     uint64_t failed = fail->failed;

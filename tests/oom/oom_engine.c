@@ -4,6 +4,7 @@
  * call that fails leaves no trace: counters, positions and deadline are what they were, it succeeds when it is
  * repeated, and in the end the same records have come out in the same states as without any failure.
  */
+#include <core/engine.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <support/check.h>
@@ -12,7 +13,7 @@
 
 #define MS UINT64_C(1000000)
 
-enum { PARTS = 4, RECORDS = 4000 };
+enum { PARTS = 4, RECORDS = 4000, CURSORS = 64, RANGES = 256 };
 
 struct record {
     char session;
@@ -20,8 +21,19 @@ struct record {
     int state; /* in which it came back; -1 = not yet */
 };
 
+/* A cursor that was taken. */
+struct saved {
+    unsalt_core_cursor_t cursor;
+    char session;
+    unsalt_core_range_t done[RANGES], skipped[RANGES];
+};
+
 struct story {
     struct failmem mem;
+    bool cursors; /* are kept */
+    bool keeps;   /* the application keeps what it gets */
+    struct saved saved[CURSORS];
+    size_t saved_n;
     unsalt_core_t *core;
     uint64_t now;
     int64_t next[PARTS];
@@ -72,6 +84,9 @@ static void unchanged(const struct story *story, const struct picture *before, c
     SAME(epochs);
     SAME(partitions);
     SAME(unacked);
+    SAME(cursors_changed);
+    SAME(cursors_restored);
+    SAME(done_before);
 #undef SAME
     CHECK_THAT(!memcmp(before->positions, after.positions, sizeof(after.positions)), "%s moved a position", what);
     CHECK_THAT(!memcmp(before->generations, after.generations, sizeof(after.generations)), "%s: generation", what);
@@ -90,7 +105,8 @@ static void take_out(struct story *story, const unsalt_core_out_t *out) {
         CHECK_THAT(key > *last, "%c%" PRIu64 " released after %" PRIu64, record->session, key, *last);
         *last = key;
     }
-    if (out->state == UNSALT_STATE_RELEASED || out->state == UNSALT_STATE_LATE || out->state == UNSALT_STATE_STALE)
+    bool handed = unsalt_state_handed_out((unsalt_state_t)out->state);
+    if (handed && !story->keeps)
         CHECK_I64(unsalt_core_ack(story->core, out->part, out->generation, out->ticket), UNSALT_CORE_OK);
 }
 
@@ -200,6 +216,94 @@ static void wait(struct story *story, uint64_t ns) {
     settle(story);
 }
 
+/* ---- checkpoints */
+
+static void save(struct story *story, const unsalt_core_cursor_t *cursor) {
+    struct saved *saved = &story->saved[story->saved_n++];
+    CHECK(story->saved_n <= CURSORS && cursor->done_count <= RANGES && cursor->skipped_count <= RANGES);
+    saved->session = *(const char *)cursor->session;
+    saved->cursor = *cursor;
+    for (uint32_t i = 0; i < cursor->done_count; i++)
+        saved->done[i] = cursor->done[i];
+    for (uint32_t i = 0; i < cursor->skipped_count; i++)
+        saved->skipped[i] = cursor->skipped[i];
+    saved->cursor.session = &saved->session;
+    saved->cursor.done = saved->done;
+    saved->cursor.skipped = saved->skipped;
+}
+
+static void begin_cursors(struct story *story) {
+    for (int tries = 0;; tries++) {
+        struct picture before = look(story);
+        int err = unsalt_core_cursors_begin(story->core);
+        if (err == UNSALT_CORE_OK)
+            return;
+        CHECK_I64(err, UNSALT_CORE_NOMEM);
+        CHECK(tries < 3);
+        story->refused++;
+        unchanged(story, &before, "cursors_begin");
+    }
+}
+
+/* Takes what has changed. It is called again after a failure, or, one time in two, given up and begun again. */
+static void take(struct story *story) {
+    unsalt_core_cursor_t cursor;
+    size_t first = story->saved_n;
+    int more = 1;
+    begin_cursors(story);
+    while (more) {
+        more = unsalt_core_cursors_next(story->core, &cursor);
+        if (more == 1) {
+            save(story, &cursor);
+            continue;
+        }
+        CHECK(more == 0 || more == UNSALT_CORE_NOMEM);
+        story->refused += more != 0;
+        if (more != 0 && story->mem.calls % 2) {
+            unsalt_core_cursors_end(story->core, false);
+            story->saved_n = first;
+            begin_cursors(story);
+        }
+    }
+    unsalt_core_cursors_end(story->core, true);
+    unsalt_core_counters_t counters;
+    unsalt_core_counters(story->core, &counters);
+    CHECK_U64(counters.cursors_changed, 0);
+    settle(story);
+}
+
+static void restore(struct story *story, const struct saved *saved) {
+    for (int tries = 0;; tries++) {
+        struct picture before = look(story);
+        int err = unsalt_core_restore(story->core, &saved->cursor, story->now);
+        if (err == UNSALT_CORE_OK)
+            return;
+        CHECK_I64(err, UNSALT_CORE_NOMEM);
+        CHECK(tries < 3);
+        story->refused++;
+        unchanged(story, &before, "restore");
+    }
+}
+
+static void state_done(struct story *story, uint32_t part, const unsalt_core_range_t *ranges, size_t n) {
+    for (int tries = 0;; tries++) {
+        unsalt_core_range_t was[RANGES], is[RANGES];
+        size_t was_n = unsalt_core_done(story->core, part, 0, was, RANGES);
+        struct picture before = look(story);
+        int err = unsalt_core_done_before(story->core, part, ranges, n);
+        if (err == UNSALT_CORE_OK)
+            return;
+        CHECK_I64(err, UNSALT_CORE_NOMEM);
+        CHECK(tries < 3);
+        story->refused++;
+        unchanged(story, &before, "done_before");
+        CHECK_U64(unsalt_core_done(story->core, part, 0, is, RANGES), was_n);
+        CHECK(!memcmp(was, is, was_n * sizeof(*was)));
+    }
+}
+
+/* ---- chapters */
+
 /* In order, held in lanes, held out of their lanes, many lanes; copies. */
 static void chapter_order(struct story *story) {
     unsalt_core_in_t in = {.lanes = 4, .since = 1};
@@ -269,19 +373,65 @@ static void chapter_revoke(struct story *story) {
         push(story, in, session, 9); /* unknown sessions of a set that was joined in the middle */
     wait(story, 500 * MS);
     wait(story, 500 * MS);
+    if (story->cursors)
+        take(story);
     wait(story, 3600 * 1000 * MS);
     push(story, in, 'q', 10); /* remembered */
     wait(story, 500 * MS);
 }
 
-static bool begin(struct story *story, uint64_t fail_at) {
-    memset(story, 0, sizeof(*story));
-    failmem_init(&story->mem);
-    failmem_arm(&story->mem, fail_at, false);
+static void open_core(struct story *story);
+
+/* The application has records, some of it done, some given up; the next owner goes on from there. */
+static void chapter_handover(struct story *story) {
+    unsalt_core_in_t in = {.since = UNSALT_NO_SEQ};
+    unsalt_core_range_t done[PARTS][RANGES];
+    size_t done_n[PARTS];
+    take(story);
+    story->keeps = true;
+    for (char session = 'A'; session <= 'J'; session++)
+        for (in.part = 0; in.part < PARTS; in.part++)
+            push(story, in, session, 101 + 2 * in.part);
+    wait(story, 500 * MS);
+    wait(story, 500 * MS);
+    for (uint64_t i = 0; i < 200; i++) /* more than the window of a partition that has just been opened */
+        push(story, (unsalt_core_in_t){.part = 3, .since = UNSALT_NO_SEQ}, 'K', 1 + i);
+    wait(story, 500 * MS);
+    for (uint32_t i = 0; i < PARTS; i++)
+        for (uint64_t ticket = 0; ticket < 400; ticket += 3)
+            unsalt_core_ack(story->core, i, story->generation[i], ticket);
+    story->saved_n = 0;
+    take(story);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        done_n[i] = unsalt_core_done(story->core, i, 0, done[i], RANGES);
+        story->next[i] = unsalt_core_position(story->core, i);
+    }
+    unsalt_core_destroy(story->core);
+    story->keeps = false;
+    memset(story->last, 0, sizeof(story->last));
+    open_core(story);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        state_done(story, i, done[i], done_n[i] / 2);
+        state_done(story, i, done[i], done_n[i]);
+    }
+    for (int twice = 0; twice < 2; twice++)
+        for (size_t i = 0; i < story->saved_n; i++)
+            restore(story, &story->saved[i]);
+    for (char session = 'A'; session <= 'J'; session++)
+        for (in.part = 0; in.part < PARTS; in.part++)
+            push(story, in, session, 101 + 2 * in.part);
+    for (uint64_t seq = 1; seq <= 210; seq++)
+        push(story, in = (unsalt_core_in_t){.part = 3, .since = UNSALT_NO_SEQ}, 'K', seq);
+    wait(story, 500 * MS);
+    take(story);
+}
+
+static void open_core(struct story *story) {
     unsalt_core_params_t params;
     unsalt_core_params_init(&params);
     params.mem = story->mem.mem;
-    story->now = 1000 * MS;
+    params.cursors = story->cursors;
+    story->core = NULL;
     for (int tries = 0; tries < 3 && !story->core; tries++) {
         char errstr[64] = "";
         story->core = unsalt_core_new(&params, errstr, sizeof(errstr));
@@ -292,18 +442,25 @@ static bool begin(struct story *story, uint64_t fail_at) {
         story->refused++;
     }
     CHECK(story->core);
+    story->core->awake_max = story->cursors ? 1 : 0; /* nearly all that may doze do */
     unsalt_core_reading(story->core, true, story->now);
     for (uint32_t i = 0; i < PARTS; i++)
         assign(story, i);
-    return true;
 }
 
-static void tell(struct story *story, uint64_t fail_at) {
-    begin(story, fail_at);
+static void tell(struct story *story, bool cursors, uint64_t fail_at) {
+    memset(story, 0, sizeof(*story));
+    failmem_init(&story->mem);
+    failmem_arm(&story->mem, fail_at, false);
+    story->now = 1000 * MS;
+    story->cursors = cursors;
+    open_core(story);
     chapter_order(story);
     chapter_gaps(story);
     chapter_epochs(story);
     chapter_revoke(story);
+    if (cursors)
+        chapter_handover(story);
     unsalt_core_counters_t counters;
     unsalt_core_counters(story->core, &counters);
     CHECK_U64(counters.state[UNSALT_STATE_HELD], 0);
@@ -313,13 +470,13 @@ static void tell(struct story *story, uint64_t fail_at) {
     CHECK_THAT(failmem_is_balanced(&story->mem), "memory is left when allocation %" PRIu64 " fails", fail_at);
 }
 
-TEST(oom_engine, every_allocation_fails_once) {
+static void fail_each(bool cursors) {
     static struct story plain, story;
-    tell(&plain, 0);
+    tell(&plain, cursors, 0);
     uint64_t calls = plain.mem.calls, refused = 0;
     CHECK_U64(plain.refused, 0);
     for (uint64_t fail_at = 1; fail_at <= calls; fail_at++) {
-        tell(&story, fail_at);
+        tell(&story, cursors, fail_at);
         CHECK_THAT(story.mem.failed == 1, "allocation %" PRIu64 " was not reached", fail_at);
         refused += story.refused;
         CHECK_U64(story.n, plain.n);
@@ -334,4 +491,12 @@ TEST(oom_engine, every_allocation_fails_once) {
         }
     }
     CHECK_THAT(refused > calls / 4, "only %" PRIu64 " of %" PRIu64 " failures were noticed by a call", refused, calls);
+}
+
+TEST(oom_engine, every_allocation_fails_once) {
+    fail_each(false);
+}
+
+TEST(oom_engine, and_so_does_every_one_that_cursors_need) {
+    fail_each(true);
 }

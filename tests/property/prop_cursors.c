@@ -11,7 +11,7 @@
 
 static struct {
     bool in;
-    uint64_t epoch, cursor;
+    struct us_cursor cursor;
 } model[SETS][IDS];
 
 static uint32_t count_in(void) {
@@ -23,24 +23,24 @@ static uint32_t count_in(void) {
 }
 
 static void put(struct us_cursors *cursors, struct failmem *fail, struct prng *prng, uint32_t set, uint64_t id) {
-    uint64_t epoch = prng_next(prng), cursor = prng_next(prng);
+    struct us_cursor cursor = {.epoch = prng_next(prng), .cursor = prng_next(prng), .floor = prng_next(prng)};
     bool fits = model[set][id].in || cursors->count < cursors->max;
-    CHECK_U64(us_cursors_put(cursors, &fail->mem, set, &id, sizeof id, epoch, cursor), fits);
+    CHECK_U64(us_cursors_put(cursors, &fail->mem, set, &id, sizeof id, &cursor), fits);
     if (!fits)
         return;
     model[set][id].in = true;
-    model[set][id].epoch = epoch;
     model[set][id].cursor = cursor;
 }
 
 static void take(struct us_cursors *cursors, uint32_t set, uint64_t id) {
-    uint64_t epoch, cursor;
-    bool found = us_cursors_take(cursors, set, &id, sizeof id, &epoch, &cursor);
+    struct us_cursor cursor;
+    bool found = us_cursors_take(cursors, set, &id, sizeof id, &cursor);
     CHECK_U64(found, model[set][id].in);
     if (!found)
         return;
-    CHECK_U64(epoch, model[set][id].epoch);
-    CHECK_U64(cursor, model[set][id].cursor);
+    CHECK_U64(cursor.epoch, model[set][id].cursor.epoch);
+    CHECK_U64(cursor.cursor, model[set][id].cursor.cursor);
+    CHECK_U64(cursor.floor, model[set][id].cursor.floor);
     model[set][id].in = false;
 }
 

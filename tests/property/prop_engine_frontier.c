@@ -19,6 +19,7 @@ static void positions(struct prng *prng, struct drive_conf *drive, struct script
     drive->params.start = UNSALT_START_FIRST;
     drive->params.skips_max = 100000;
     drive->params.late = (unsalt_late_t)prng_below(prng, 3);
+    drive->params.malformed = (unsalt_malformed_t)prng_below(prng, 2);
     drive->start_offset = prng_chance(prng, 50) ? 0 : (int64_t)1 << prng_below(prng, 61);
     script->advance = 40;
     script->advance_max = 300000000;

@@ -31,6 +31,7 @@ static void nothing_lost(struct prng *prng, struct drive_conf *drive, struct scr
     shape(prng, drive, script);
     drive->params.gap_timeout_ns = UNSALT_NEVER;
     script->odd = 10;
+    drive->params.malformed = (unsalt_malformed_t)prng_below(prng, 2);
 }
 
 static void sent_again_out_of_place(struct prng *prng, struct drive_conf *drive, struct script_conf *script) {

@@ -152,7 +152,7 @@ static void finish(struct sim *sim) {
 TEST(engine_restart, is_recognised_and_nothing_of_it_is_dropped) {
     static struct sim sim;
     for (unsigned number = 0; number < drive_cases(400); number++) {
-        begin(&sim, number, (uint32_t)prng_between(&(struct prng){number}, 2, 8));
+        begin(&sim, number, (uint32_t)prng_between(&(struct prng){.state = number}, 2, 8));
         uint64_t first = prng_between(&sim.prng, 1, MOST), second = prng_between(&sim.prng, 1, first);
         run(&sim, first, 1000, false, 0, 0);
         run(&sim, second, 1000000, true, (unsigned)prng_below(&sim.prng, 40), sim.n);
@@ -171,7 +171,7 @@ TEST(engine_restart, is_recognised_and_nothing_of_it_is_dropped) {
 TEST(engine_restart, copies_are_no_restart_however_many) {
     static struct sim sim;
     for (unsigned number = 0; number < drive_cases(400); number++) {
-        begin(&sim, 10000 + number, (uint32_t)prng_between(&(struct prng){number}, 2, 8));
+        begin(&sim, 10000 + number, (uint32_t)prng_between(&(struct prng){.state = number}, 2, 8));
         run(&sim, prng_between(&sim.prng, 1, MOST), 1000, false, 0, 0);
         size_t n = sim.n;
         for (int i = 0; i < MOST; i++) {

@@ -232,6 +232,7 @@ static void everything_at_once(struct prng *prng, struct drive_conf *drive, stru
     script->seq_first = drive->params.seq_first = 1;
     drive->params.start = (unsalt_start_t)prng_below(prng, 3);
     drive->params.late = (unsalt_late_t)prng_below(prng, 3);
+    drive->params.malformed = (unsalt_malformed_t)prng_below(prng, 2);
     drive->params.session_ttl_ns = prng_chance(prng, 50) ? 100000000 : UNSALT_NEVER;
     drive->params.sessions_max = (uint32_t)prng_between(prng, 1, 5);
     drive->params.remembered_max = (uint32_t)prng_below(prng, 4);

@@ -62,6 +62,18 @@ static void acknowledge(struct run *run, struct prng *prng) {
         run->lowest++;
 }
 
+/* The oldest ones at once, which is done only if none above them is acknowledged; or others, which is never done. */
+static void acknowledge_first(struct run *run, struct prng *prng) {
+    uint64_t ticket = prng_chance(prng, 80) ? run->lowest : prng_below(prng, run->opened + 1);
+    uint64_t outstanding = run->opened - run->lowest, count = prng_between(prng, 1, 70);
+    bool expected = ticket == run->lowest && count <= outstanding;
+    for (uint64_t i = run->lowest; i < run->opened; i++)
+        expected &= !acknowledged[i];
+    CHECK_U64(us_frontier_ack_first(&run->frontier, ticket, count), expected);
+    for (; expected && count > 0; count--)
+        acknowledged[run->lowest++] = true;
+}
+
 static void check(const struct run *run) {
     int64_t position = run->lowest < run->opened ? offsets[run->lowest] : run->end;
     CHECK_I64(us_frontier_position(&run->frontier), position);
@@ -94,6 +106,8 @@ TEST(frontier, behaves_like_a_list_of_offsets) {
             }
             for (uint64_t acks = prng_below(&prng, 12); acks > 0; acks--)
                 acknowledge(&run, &prng);
+            if (prng_chance(&prng, 20))
+                acknowledge_first(&run, &prng);
             check(&run);
             if (round % 64 == 0)
                 check_whole(&run);

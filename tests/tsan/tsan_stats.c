@@ -21,7 +21,7 @@ static void *watch(void *opaque) {
             sum += stats.state[i];
         }
         bool whole = sum == stats.received && stats.conserved;
-        if (!whole || unsalt_stats_json(&stats, json, sizeof(json)) <= 0) {
+        if (!whole || unsalt_stats_json(&stats, sizeof stats, json, sizeof(json)) <= 0) {
             atomic_fetch_add(&broken, 1);
         }
         atomic_fetch_add(&snapshots, 1);
