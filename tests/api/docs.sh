@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The table of configuration properties in README.md, between the lines
 #   <!-- conf-table:begin -->   and   <!-- conf-table:end -->
-# is the one that the library prints. `docs.sh write` puts it there. Links to files of the project lead somewhere.
+# is the one that the library prints. `docs.sh write` puts it there. Events are listed in docs/events.md. Links to
+# files of the project lead somewhere.
 set -uo pipefail
 . "$(dirname "$0")/../harness/tap.sh"
 
@@ -21,15 +22,14 @@ same() {
     diff <(written) <(echo "$table")
 }
 
+# Every event has its row, with the severity that it has, and no row is of an event that there isn't.
+events() {
+    diff <(sed -nE 's/^    X\([A-Z_]+, ([a-z_]+), ([0-9]), .*/\1 \2/p' include/unsalt/event.h) \
+        <(sed -nE 's/^\| `([a-z_]+)` \| ([0-9]) \|.*/\1 \2/p' docs/events.md)
+}
+
 links() {
-    local file target bad=0
-    for file in *.md docs/*.md tests/*.md lib/*.md; do
-        [ -f "$file" ] || continue
-        while read -r target; do
-            [ -e "$(dirname "$file")/$target" ] || { echo "$file: no $target"; bad=1; }
-        done < <(grep -oE '\]\([^)#:]+[#)]' "$file" | sed -E 's/^\]\(//; s/[#)]$//')
-    done
-    return $bad
+    tests/harness/links.sh *.md docs/*.md lib/*.md bench/*.md bench/*/*.md examples/*.md tests/*.md tests/*/*.md
 }
 
 if [ "${1:-}" = write ]; then
@@ -39,5 +39,6 @@ if [ "${1:-}" = write ]; then
     exit
 fi
 check "the README's table is the library's" same
+check "docs/events.md lists the events" events
 check "links lead somewhere" links
 finish

@@ -41,7 +41,7 @@ includes() {
         '<assert.h>' | '<errno.h>' | '<inttypes.h>' | '<limits.h>' | '<stdalign.h>' | '<stdarg.h>' | \
             '<stdbool.h>' | '<stddef.h>' | '<stdint.h>' | '<stdio.h>' | '<string.h>') continue ;;
         '<uthash.h>' | '<jsmn.h>' | '<xxhash.h>') continue ;;
-        '<stdlib.h>') [ "$file" = lib/base/mem_default.c ] && continue ;;&
+        '<stdlib.h>' | '<sys/mman.h>') [ "$file" = lib/base/mem_default.c ] && continue ;;&
         *) [ "$layer" = kafka ] && continue ;;
         esac
         echo "$file includes $target"
@@ -65,7 +65,7 @@ calls() {
         object=$build/${source%.c}.o
         [ -f "$object" ] || { echo "no object of $source"; return 1; }
         allowed=$pure
-        [ "$(basename "$object")" != mem_default.o ] || allowed+='|malloc|calloc|realloc|free'
+        [ "$(basename "$object")" != mem_default.o ] || allowed+='|malloc|calloc|realloc|free|madvise'
         comm -23 <(nm -u "$object" | awk '{ print $2 }' | grep -vE "^($allowed)$" | sort -u) <(defined "$layer") |
             sed "s|^|$source calls |" | grep . && bad=1
     done
@@ -82,9 +82,20 @@ clock() {
     return $bad
 }
 
+# One file asks the kernel for chance.
+chance() {
+    local source bad=0
+    for source in lib/*/*.c; do
+        nm -u "$build/${source%.c}.o" | grep -qE ' (getrandom|getentropy|arc4random.*|s?rand(om)?(_r)?)$' || continue
+        [ "$source" = lib/kafka/chance.c ] || { echo "$source asks for chance"; bad=1; }
+    done
+    return $bad
+}
+
 for layer in "${layers[@]}"; do
     check "includes of lib/$layer" includes "$layer"
     [ "$layer" = kafka ] || check "calls of lib/$layer" calls "$layer"
 done
 check "only lib/kafka/clock.c reads the clock" clock
+check "only lib/kafka/chance.c asks for chance" chance
 finish

@@ -8,7 +8,8 @@ awk_program=$root/tests/harness/limits.awk
 [ $# = 0 ] || cd "$1" || exit 2
 
 files() {
-    { find lib include tests examples bench .ci Makefile -type f "$@" 2> /dev/null || true; } | sort
+    { find lib include tests examples bench packaging debian docs .ci Makefile -type f "$@" 2> /dev/null || true; } |
+        sort
 }
 
 limits() {
@@ -16,7 +17,8 @@ limits() {
 }
 
 scripts() {
-    files \( -name '*.sh' -o -name '*.awk' -o -name Makefile -o -name run \) | xargs -r awk '
+    files \( -name '*.sh' -o -name '*.awk' -o -name '*.mk' -o -name Makefile -o -name run -o -path debian/rules \) |
+        xargs -r awk '
         length($0) > 120 { printf "%s:%d: line of %d columns\n", FILENAME, FNR, length($0); bad = 1 }
         FNR == 601 { printf "%s: more than 600 lines\n", FILENAME; bad = 1 }
         END { exit bad }'
@@ -56,7 +58,7 @@ timeouts() {
 }
 
 words() {
-    ! files -type f | grep -v '^tests/api/limits.sh$' | xargs -r grep -nE '\b(TODO|FIXME|XXX)\b'
+    ! files -type f | grep -v '^tests/api/limits.sh$' | xargs -r grep -InE '\b(TODO|FIXME|XXX)\b'
 }
 
 check "lengths and depths of C code" limits

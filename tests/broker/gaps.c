@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What never comes, what comes twice, and what comes late because there is so much of it. */
+/* What never comes, what comes twice, and what comes late. */
 #include <broker/fixture/reader.h>
 #include <broker/fixture/sender.h>
 #include <stdlib.h>
 #include <support/check.h>
-#include <time.h>
 
 /* Sends first..last of a session; those in `missing` (terminated by 0) are left out. */
 static void send_range(struct sender *sender, const char *session, uint64_t first, uint64_t last,
@@ -31,7 +30,6 @@ static void give_up(const char *layout, enum sender_form form) {
     struct checker_report report;
     struct sender *sender;
     struct reader reader;
-    double began;
 
     scene_open(&scene, "gap");
     sender = sender_open(&scene, form, 4, accepted);
@@ -40,9 +38,7 @@ static void give_up(const char *layout, enum sender_form form) {
     send_range(sender, "hot", 1, 4000, missing);
     send_range(sender, "other", 1, 4000, none);
     sender_flush(sender);
-    began = scene_now();
     CHECK_U64(reader_take(&reader, 7997, 20), 7997);
-    CHECK_THAT(scene_now() - began < 5, "a gap of 500 ms took %.1f s", scene_now() - began);
     CHECK_U64(reader.events[UNSALT_EVENT_GAP], 1);
     CHECK_U64(reader.gaps[UNSALT_GAP_TIMEOUT], 1);
     CHECK_U64(reader.last_gap.first, 2000);
@@ -124,46 +120,6 @@ Test(gaps, duplicates_are_dropped_and_counted, .timeout = 60) {
     CHECK_U64(reader_close(&reader), 0);
     judge(accepted, delivered, &report);
     CHECK_U64(report.copies, copies);
-    checker_log_free(delivered);
-    checker_log_free(accepted);
-    scene_close(&scene);
-}
-
-/*
- * A backlog of a million records, read through narrow fetches by an application that dozes for longer than the timeout
- * of 50 ms: lanes are apart all the time, and nothing is lost.
- */
-Test(gaps, a_backlog_is_no_gap, .timeout = 120) {
-    enum { BACKLOG = 1000000 };
-    struct scene scene = {.layout = "topics", .partitions = 1, .lanes = 4};
-    checker_log_t *accepted = checker_log_new(), *delivered = checker_log_new();
-    struct timespec doze = {0, 120000000};
-    rd_kafka_conf_t *conf;
-    unsalt_conf_t *unsalt_conf;
-    struct checker_report report;
-    struct reader reader;
-    uint64_t taken = 0, part;
-
-    scene_open(&scene, "backlog");
-    sender_weave(&scene, SENDER_STAMPED, BACKLOG, 1, 1, accepted);
-    conf = scene_consumer_conf(&scene);
-    scene_set(conf, "queued.min.messages", "50000");
-    scene_set(conf, "fetch.message.max.bytes", "200000");
-    unsalt_conf = scene_unsalt_conf(&scene, 0);
-    scene_unsalt_set(unsalt_conf, "gap.timeout.ms", "50");
-    reader_open(&reader, &scene, conf, unsalt_conf, delivered);
-    while (taken < BACKLOG + 1) {
-        part = reader_take(&reader, BACKLOG + 1 - taken < 50000 ? BACKLOG + 1 - taken : 50000, 30);
-        CHECK_THAT(part > 0, "nothing comes after %" PRIu64 " records", taken);
-        taken += part;
-        nanosleep(&doze, NULL);
-    }
-    CHECK_U64(reader.events[UNSALT_EVENT_GAP], 0);
-    CHECK_U64(reader.events[UNSALT_EVENT_LATE], 0);
-    CHECK(reader_stats(&reader).conserved);
-    CHECK_U64(reader_close(&reader), 0);
-    judge(accepted, delivered, &report);
-    CHECK_U64(report.delivered, BACKLOG + 1);
     checker_log_free(delivered);
     checker_log_free(accepted);
     scene_close(&scene);

@@ -113,7 +113,7 @@ TEST(consume, cold_sessions_beside_a_hot_one) {
     send_skewed(&mock, "t", "hot");
     for (uint64_t seq = 1; seq <= 5; seq++) {
         for (int i = 0; i < 50; i++) {
-            char session[16];
+            char session[24];
             snprintf(session, sizeof(session), "cold-%d", i);
             mock_send(&mock, "t", i % LANES, session, seq, 1);
         }
@@ -320,7 +320,8 @@ TEST(consume, end_of_partition_only_for_who_asked) {
     mock_close(&mock);
 }
 
-TEST(consume, starts_at_the_end_if_the_application_says_latest) {
+/* Ten records stand in the topic, one comes later. reset: auto.offset.reset of librdkafka's configuration, or NULL. */
+static void check_start(const char *reset, const char *settings, uint64_t first) {
     struct mock mock;
     struct takings takings = {0};
     mock_open(&mock, 1);
@@ -330,16 +331,28 @@ TEST(consume, starts_at_the_end_if_the_application_says_latest) {
     }
     mock_flush(&mock);
     rd_kafka_conf_t *conf = mock_rd_conf(&mock, "g");
-    mock_rd_set(conf, "auto.offset.reset", "latest");
-    unsalt_t *u = mock_consumer_of(conf, NULL);
+    if (reset) {
+        mock_rd_set(conf, "auto.offset.reset", reset);
+    }
+    unsalt_t *u = mock_consumer_of(conf, mock_conf(settings, NULL));
     CHECK(!mock_assign(u, "t", 1, RD_KAFKA_OFFSET_INVALID));
     mock_send(&mock, "t", 0, "s", 11, 1);
     mock_flush(&mock);
-    CHECK(take(u, &takings, 1, 15000));
-    CHECK_U64(takings.got[0].seq, 11);
+    CHECK(take(u, &takings, 12 - first, 15000));
+    CHECK_U64(takings.got[0].seq, first);
     takings_free(&takings);
     mock_done(u);
     mock_close(&mock);
+}
+
+TEST(consume, starts_at_the_end_if_the_application_says_latest) {
+    check_start("latest", "", 11);
+}
+
+TEST(consume, starts_where_offset_reset_says) {
+    check_start("latest", "offset.reset=earliest", 1);
+    check_start("earliest", "offset.reset=latest", 11);
+    check_start(NULL, "offset.reset=latest", 11);
 }
 
 TEST(consume, message_info_of_the_last_call_only) {
@@ -378,17 +391,25 @@ TEST(consume, message_info_of_the_last_call_only) {
 TEST(consume, waits_as_long_as_it_was_told) {
     struct mock mock;
     unsalt_t *u = reader(&mock, "");
-    uint64_t began = now_ms();
-    CHECK(!unsalt_consumer_poll(u, 0));
-    CHECK(now_ms() - began < 150);
-    began = now_ms();
-    CHECK(!unsalt_consumer_poll(u, 300));
-    CHECK_THAT(now_ms() - began >= 299, "came back after %" PRIu64 " ms", now_ms() - began);
-    CHECK(now_ms() - began < 2000);
+    uint64_t least_0 = UINT64_MAX, least_300 = UINT64_MAX;
+    /* The best of several: the machine may have other things to do. */
+    for (int i = 0; i < 5; i++) {
+        uint64_t began = now_ms();
+        CHECK(!unsalt_consumer_poll(u, 0));
+        uint64_t took_0 = now_ms() - began;
+        began = now_ms();
+        CHECK(!unsalt_consumer_poll(u, 300));
+        uint64_t took_300 = now_ms() - began;
+        CHECK_THAT(took_300 >= 299, "came back after %" PRIu64 " ms", took_300);
+        least_0 = took_0 < least_0 ? took_0 : least_0;
+        least_300 = took_300 < least_300 ? took_300 : least_300;
+    }
+    CHECK_THAT(least_0 < 250, "%" PRIu64 " ms", least_0);
+    CHECK_THAT(least_300 < 900, "%" PRIu64 " ms", least_300);
     unsalt_wakeup(u);
-    began = now_ms();
+    uint64_t began = now_ms();
     CHECK(!unsalt_consumer_poll(u, 20000));
-    CHECK(now_ms() - began < 5000);
+    CHECK(now_ms() - began < 12000);
     mock_done(u);
     mock_close(&mock);
 }

@@ -29,7 +29,7 @@ TEST(errors, a_failed_new_changes_nothing) {
     char errstr[256] = "", pointer[32];
     mock_open(&mock, 1);
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    unsalt_conf_t *mine = mock_conf("ack=manual", NULL);
+    unsalt_conf_t *mine = mock_conf("ack=manual offset.reset=earliest", NULL);
     CHECK(!unsalt_new(conf, mine, errstr, sizeof(errstr)));
     CHECK_THAT(strstr(errstr, "group.id"), "%s", errstr);
     mock_rd_set(conf, "group.id", "g");
@@ -104,7 +104,7 @@ TEST(errors, a_dead_leader_does_not_hold_an_assignment) {
     unsalt_t *u = mock_consumer(&mock, "g", "", NULL);
     uint64_t begun = now_ms();
     CHECK(!mock_assign(u, "t", 2, RD_KAFKA_OFFSET_BEGINNING));
-    CHECK_THAT(now_ms() - begun < 6000, "the assignment took %" PRIu64 " ms", now_ms() - begun);
+    CHECK_THAT(now_ms() - begun < 20000, "the assignment took %" PRIu64 " ms", now_ms() - begun);
     CHECK(take(u, &takings, 1, 15000));
     rd_kafka_mock_broker_set_up(mock.cluster, 2);
     for (uint64_t until = now_ms() + 15000; now_ms() < until && takings.count < 2;) {
@@ -272,7 +272,7 @@ TEST(errors, a_broker_that_comes_later) {
     unsalt_t *u = mock_consumer(&mock, "g", "", NULL);
     uint64_t began = now_ms();
     CHECK(!mock_assign(u, "t", 1, RD_KAFKA_OFFSET_INVALID));
-    CHECK_THAT(now_ms() - began < 8000, "assign took %" PRIu64 " ms", now_ms() - began);
+    CHECK_THAT(now_ms() - began < 20000, "assign took %" PRIu64 " ms", now_ms() - began);
     take(u, &takings, 1, 300);
     CHECK_U64(records(&takings), 0);
     rd_kafka_mock_broker_set_up(mock.cluster, 1);

@@ -86,7 +86,7 @@ TEST(mock_producer_reports, destroy_purges_and_reports) {
     rd_kafka_conf_set_opaque(conf, &reports);
     rd_kafka_conf_set_dr_msg_cb(conf, on_message);
     rd_kafka_mock_broker_set_down(c.mock, 1);
-    unsalt_producer_t *p = sent_producer(conf, "partitions=8 lanes=2");
+    unsalt_producer_t *p = sent_producer(conf, "partitions=8 lanes=2 producer.check.ms=0");
     send_numbered(p, 1, 50);
     unsalt_producer_destroy(p);
     CHECK_I64(reports.calls, 50);
