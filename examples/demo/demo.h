@@ -30,8 +30,9 @@ enum {
 struct demo_reader {
     checker_log_t *log;
     atomic_ulong records;  /* handed out so far */
-    atomic_ulong inverted; /* of these, of the hot session and below an earlier one: for the progress line only */
+    atomic_ulong inverted; /* of these, of the hot session, no copies, and below an earlier one: for progress lines */
     uint64_t highest;
+    bool seen[DEMO_HOT_RATE * DEMO_SECONDS + 1]; /* by number, of the hot session */
 };
 
 struct demo {
@@ -59,6 +60,9 @@ unsalt_conf_t *demo_unsalt_conf(const char *lanes);
 rd_kafka_topic_partition_list_t *demo_partitions(const struct demo *demo);
 /* Says what went wrong and makes all threads end. */
 void demo_fail(struct demo *demo, const char *what, const char *why);
+
+/* Prints what happens to the hot session on its way. */
+void demo_tell_traffic(void); /* traffic.c */
 
 /* Threads; `arg` is the struct demo. */
 void *demo_produce(void *arg);      /* traffic.c */

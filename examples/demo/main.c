@@ -127,6 +127,7 @@ int main(void) {
     if (cluster) {
         printf("demo: session %s over %d lanes at %d records/s, %d cold sessions, %d s\n", DEMO_HOT, DEMO_LANES,
                DEMO_HOT_RATE, DEMO_COLD, DEMO_SECONDS);
+        demo_tell_traffic();
         run(&demo);
         status = demo.failed ? 1 : demo_report(&demo);
         cluster_close(cluster);

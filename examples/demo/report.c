@@ -82,6 +82,8 @@ int demo_report(struct demo *demo) {
     if (ordered.holes != 1 || demo->gap_events != ordered.holes || demo->gap.first != DEMO_MISSING ||
         demo->gap.last != DEMO_MISSING)
         ok = complain("the gap that was reported is not the hole in the log of the cluster");
+    if (raw.out_of_order != demo->raw.inverted || ordered.out_of_order != demo->ordered.inverted)
+        ok = complain("the lines of progress counted other inversions than the checker");
     if (!kept)
         ok = complain("the ledger does not add up");
     printf("demo: records=%" PRIu64 " delivered=%" PRIu64 " out_of_order=%" PRIu64 " duplicates_dropped=%" PRIu64

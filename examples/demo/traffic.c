@@ -17,6 +17,16 @@ static const double pace[DEMO_LANES] = {0.001, 0.02, 0.06, 0.15};
 /* Lane 1 sends nothing in this time, counted from the start. */
 static const double stuck_from = 1.5, stuck_until = 1.8;
 
+void demo_tell_traffic(void) {
+    double longest = 0;
+    for (int k = 0; k < DEMO_LANES; k++)
+        longest = pace[k] > longest ? pace[k] : longest;
+    printf("demo: on purpose, lanes of %s are held up by up to %.0f ms, lane 1 once by %.0f ms;\n"
+           "      every %dth record of it comes twice; number %llu is never sent\n",
+           DEMO_HOT, longest * 1e3, (stuck_until - stuck_from) * 1e3, DEMO_COPY_EVERY,
+           (unsigned long long)DEMO_MISSING);
+}
+
 struct lane {
     uint64_t unsent; /* lowest number that is stamped and not sent */
     double due;      /* when the queue is emptied next */
