@@ -1,162 +1,121 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * unsalt_consumer_poll() against rd_kafka_consumer_poll() with one header read by the application, on a real broker:
- * wall time and processor time per record, from the first record to the last. Both read the same topic from its
- * beginning, with the same configuration, in turns in one process; medians are compared.
+ * Reading in order against reading without, on a real broker: wall time and processor time per record, from the first
+ * record to the last. All readers (readers.h) read the same topic from its beginning, with the same configuration of
+ * librdkafka, in one process, in turns: a round is one run of each, and each round begins with another one.
  *
- * `one hot`: half of the records are of one session over four lanes. `all hot`: all sessions are spread, so that nearly
- * every record has to wait for others. UNSALT_TEST_BOOTSTRAP names the cluster; the topics are made here and deleted.
+ *   consumer [-t TOPIC [-d]] [-w all-hot|one-hot] [-f header|plain|json|key] [-s BYTES] [-c CODEC] [-n RECORDS]
+ *            [-r ROUNDS] [-o] [READER...]
+ *
+ * -t: the topic is used as it is if it exists, so that several runs can share one; -d deletes it. -o: only one run of
+ * each reader, and nothing is compared: for a profiler. UNSALT_TEST_BOOTSTRAP names the cluster.
  */
-#include "report.h"
-#include "topic.h"
+#include "readers.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unsalt/unsalt.h>
+#include <unistd.h>
 
-enum { ROUNDS = 5, RECORDS = 1000000, BATCH = 500 };
-
-struct cost {
-    double wall[ROUNDS], cpu[ROUNDS];
+struct plan {
+    struct topic_load load;
+    const char *topic, *form, *traffic;
+    size_t rounds;
+    bool drop, only;
+    bool wanted[READER__CNT];
 };
 
-/* From the first record to the last. */
-struct watch {
-    double wall, cpu;
-    long records;
+static const char *const forms[] = {"header", "plain", "json", "key", NULL};
+static const char *const traffics[] = {"one-hot", "all-hot", NULL};
+
+static const struct pair {
+    enum reader ours, theirs;
+} pairs[] = {
+    {READER_ORDERED_POLL, READER_POLL_LOOK},     {READER_ORDERED_BATCH, READER_POLL_LOOK},
+    {READER_ORDERED_CALLBACK, READER_POLL_LOOK}, {READER_ORDERED_EXTRACT, READER_POLL_LOOK},
+    {READER_ORDERED_POLL, READER_POLL},          {READER_ORDERED_BATCH, READER_POLL},
+    {READER_ORDERED_CALLBACK, READER_POLL},      {READER_ORDERED_EXTRACT, READER_POLL},
+    {READER_ORDERED_BATCH, READER_BATCH_LOOK},   {READER_ORDERED_BATCH, READER_BATCH},
+    {READER_ORDERED_POLL, READER_SPLIT_LOOK},    {READER_ORDERED_BATCH, READER_SPLIT_LOOK},
+    {READER_ORDERED_CALLBACK, READER_SPLIT_LOOK}, {READER_ORDERED_BATCH, READER_SPLIT},
 };
 
-static void tick(struct watch *watch, long records) {
-    if (!watch->records && records) {
-        watch->wall = bench_wall();
-        watch->cpu = bench_cpu();
+static int find(const char *const *words, const char *word) {
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    topic_fail("an unknown word; the head of bench/consumer.c has the usage");
+}
+
+/* Without words: all that says something of a form. */
+static void choose(struct plan *plan, char **words) {
+    bool look = plan->load.form != FORM_KEY;
+    for (; *words; words++) {
+        enum reader reader = 0;
+        while (reader < READER__CNT && strcmp(reader_word(reader), *words) != 0)
+            reader++;
+        if (reader == READER__CNT)
+            topic_fail("an unknown reader; bench/readers.c has their words");
+        plan->wanted[reader] = true;
     }
-    watch->records += records;
+    for (enum reader reader = 0; reader < READER__CNT; reader++)
+        if (plan->wanted[reader])
+            return;
+    for (enum reader reader = 0; reader < READER__CNT; reader++)
+        plan->wanted[reader] = reader != READER_ORDERED_EXTRACT;
+    plan->wanted[READER_ORDERED_EXTRACT] = plan->load.form == FORM_KEY;
+    plan->wanted[READER_POLL_LOOK] = plan->wanted[READER_BATCH_LOOK] = plan->wanted[READER_SPLIT_LOOK] = look;
 }
 
-static void stop(const struct watch *watch, struct cost *cost, int round) {
-    cost->wall[round] = (bench_wall() - watch->wall) * 1e9 / (double)watch->records;
-    cost->cpu[round] = (bench_cpu() - watch->cpu) * 1e9 / (double)watch->records;
-}
-
-/* What an application does that must know the number of a record: reads one header. */
-static uint64_t read_header(const rd_kafka_message_t *message) {
-    rd_kafka_headers_t *headers;
-    unsalt_header_t header;
-    const void *value;
-    size_t size;
-    if (rd_kafka_message_headers(message, &headers) ||
-        rd_kafka_header_get_last(headers, UNSALT_HEADER_NAME, &value, &size) ||
-        unsalt_header_read(value, size, &header) != UNSALT_HEADER_OK)
-        topic_fail("a record without its header");
-    return header.seq;
-}
-
-static void read_raw(struct cost *cost, int round) {
-    rd_kafka_topic_partition_list_t *partitions = topic_partitions();
-    rd_kafka_conf_t *conf = topic_consumer_conf();
-    char errstr[512];
-    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, errstr, sizeof errstr);
-    struct watch watch = {0};
-    uint64_t sum = 0;
-    if (!rk)
-        topic_fail(errstr);
-    rd_kafka_poll_set_consumer(rk);
-    rd_kafka_assign(rk, partitions);
-    while (watch.records < RECORDS) {
-        rd_kafka_message_t *message = rd_kafka_consumer_poll(rk, 10000);
-        if (!message || message->err)
-            topic_fail(message ? rd_kafka_message_errstr(message) : "nothing comes");
-        tick(&watch, 1);
-        sum += read_header(message);
-        rd_kafka_message_destroy(message);
+static struct plan parse(int argc, char **argv) {
+    struct plan plan = {.load = {TRAFFIC_ALL_HOT, FORM_HEADER, "none", 100, 1, bench_full() ? 3000000 : 1000000, 0},
+                        .form = "header", .traffic = "all-hot", .rounds = 7};
+    for (int option; (option = getopt(argc, argv, "t:dw:f:s:c:n:r:o")) != -1;) {
+        switch (option) {
+        case 't': plan.topic = optarg; break;
+        case 'd': plan.drop = true; break;
+        case 'w': plan.load.traffic = (enum traffic)find(traffics, plan.traffic = optarg); break;
+        case 'f': plan.load.form = (enum form)find(forms, plan.form = optarg); break;
+        case 's': plan.load.payload = (size_t)atol(optarg); break;
+        case 'c': plan.load.codec = optarg; break;
+        case 'n': plan.load.records = atol(optarg); break;
+        case 'r': plan.rounds = (size_t)atol(optarg); break;
+        case 'o': plan.only = true; break;
+        default: topic_fail("the head of bench/consumer.c has the usage");
+        }
     }
-    stop(&watch, cost, round);
-    if (!sum)
-        topic_fail("no numbers");
-    rd_kafka_topic_partition_list_destroy(partitions);
-    rd_kafka_consumer_close(rk);
-    rd_kafka_destroy(rk);
+    if (plan.rounds < 1 || plan.rounds > BENCH_RUNS_MAX || plan.load.records < 1)
+        topic_fail("1 to 64 rounds, and 1 record or more");
+    plan.load.records = (long)bench_size((size_t)plan.load.records);
+    choose(&plan, argv + optind);
+    return plan;
 }
 
-static unsalt_t *open_ordered(void) {
-    rd_kafka_topic_partition_list_t *partitions = topic_partitions();
-    unsalt_conf_t *conf = topic_unsalt_conf();
-    char errstr[512];
-    unsalt_t *consumer;
-    unsalt_conf_set(conf, "seq.source", "unsalt", NULL, 0);
-    consumer = unsalt_new(topic_consumer_conf(), conf, errstr, sizeof errstr);
-    if (!consumer)
-        topic_fail(errstr);
-    if (unsalt_assign(consumer, partitions))
-        topic_fail("the partitions can't be assigned");
-    rd_kafka_topic_partition_list_destroy(partitions);
-    return consumer;
-}
-
-static void close_ordered(unsalt_t *consumer) {
-    unsalt_stats_t stats;
-    unsalt_stats(consumer, &stats, sizeof stats);
-    if (stats.state[UNSALT_STATE_RELEASED] != RECORDS)
-        topic_fail("not all records were released in sequence");
-    unsalt_consumer_close(consumer);
-    unsalt_destroy(consumer);
-}
-
-static void read_ordered(struct cost *cost, int round) {
-    unsalt_t *consumer = open_ordered();
-    struct watch watch = {0};
-    while (watch.records < RECORDS) {
-        rd_kafka_message_t *message = unsalt_consumer_poll(consumer, 10000);
-        if (!message || message->err)
-            topic_fail(message ? rd_kafka_message_errstr(message) : "nothing comes");
-        tick(&watch, 1);
-        rd_kafka_message_destroy(message);
+static void report(const struct plan *plan, struct bench_runs *runs) {
+    char name[96];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        enum reader ours = pairs[i].ours, theirs = pairs[i].theirs;
+        if (!plan->wanted[ours] || !plan->wanted[theirs])
+            continue;
+        snprintf(name, sizeof name, "%s %s %s %zu B %s, %s", reader_word(ours), plan->form, plan->traffic,
+                 plan->load.payload, plan->load.codec, rd_kafka_version_str());
+        bench_compare(name, "time_per_record", "ns", &runs[ours], reader_text(theirs), &runs[theirs]);
     }
-    stop(&watch, cost, round);
-    close_ordered(consumer);
 }
 
-static void read_ordered_batches(struct cost *cost, int round) {
-    unsalt_t *consumer = open_ordered();
-    rd_kafka_message_t *messages[BATCH];
-    struct watch watch = {0};
-    while (watch.records < RECORDS) {
-        ssize_t i, n = unsalt_consume_batch(consumer, 10000, messages, BATCH);
-        if (n <= 0)
-            topic_fail("nothing comes");
-        tick(&watch, n);
-        for (i = 0; i < n; i++)
-            rd_kafka_message_destroy(messages[i]);
-    }
-    stop(&watch, cost, round);
-    close_ordered(consumer);
-}
-
-static void report(const char *name, struct cost *cost, struct cost *raw) {
-    static const char against[] = "rd_kafka_consumer_poll and one header read";
-    bench_figure(name, "wall_time_per_record", bench_median(cost->wall, ROUNDS), "ns", against,
-                 bench_median(raw->wall, ROUNDS));
-    bench_figure(name, "cpu_time_per_record", bench_median(cost->cpu, ROUNDS), "ns", against,
-                 bench_median(raw->cpu, ROUNDS));
-}
-
-static void compare(enum traffic traffic, const char *poll_name, const char *batch_name) {
-    static struct cost raw, poll, batch;
-    int round;
-    topic_open(traffic, RECORDS);
-    for (round = 0; round < ROUNDS; round++) {
-        read_raw(&raw, round);
-        read_ordered(&poll, round);
-        read_ordered_batches(&batch, round);
-    }
-    report(poll_name, &poll, &raw);
-    report(batch_name, &batch, &raw);
-    topic_close();
-}
-
-int main(void) {
-    compare(TRAFFIC_ONE_HOT, "consumer poll, one hot", "consumer batch, one hot");
-    compare(TRAFFIC_ALL_HOT, "consumer poll, all hot", "consumer batch, all hot");
+int main(int argc, char **argv) {
+    static struct bench_runs runs[READER__CNT];
+    struct plan plan = parse(argc, argv);
+    if (!plan.topic || !topic_use(plan.topic))
+        topic_open(plan.topic, &plan.load);
+    for (size_t round = 0; round < (plan.only ? 1 : plan.rounds); round++)
+        for (size_t i = 0; i < READER__CNT; i++) {
+            enum reader reader = (enum reader)((i + round) % READER__CNT);
+            if (plan.wanted[reader])
+                reader_run(reader, plan.load.form, plan.load.records, &runs[reader]);
+        }
+    if (!plan.only)
+        report(&plan, runs);
+    if (!plan.topic || plan.drop)
+        topic_close();
     return 0;
 }

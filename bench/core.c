@@ -1,279 +1,107 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The core against a binary heap of records. One session over S lanes; the records arrive in bursts of B per lane: B of
- * lane 0, B of lane 1, and so on. Both take the arrivals in batches of at most 256 and give out what is next in
- * sequence. The core does what it does in a consumer: session look-up, ledger, budgets, acknowledgement of every
- * record, commit frontier. Both run in turns in one process, and medians are compared.
+ * One session that is put in order again: the core against DPDK's rte_reorder, a binary heap and std::map, all on the
+ * same arrivals, in turns in one process. Lanes in bursts; records displaced at random, which breaks the rule that a
+ * lane is in order; one record of a hundred late; copies. FULL=1: more lanes, bursts and distances.
+ *
+ * The core is measured twice: with the acknowledgement of each batch (time_per_record), which moves the commit
+ * frontier; and push and pull only (push_pull), since none of the others knows what may be committed. `floor` is the
+ * same loop around a mere copy of what push takes to what pull gives. Arguments: only courses whose name contains one
+ * of them.
  */
-#include "heap_of_records.h"
-#include "report.h"
+#include "orderers/orderers.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unsalt/core.h>
 
-enum { ROUNDS = 9, BATCH = 256, LANES_MAX = 64 };
+enum { ROUNDS = 11, ARRIVALS = 300000 };
+#define SEED UINT64_C(88172645463325252)
 
-static const int lane_counts[] = {1, 4, 16, 64}, bursts[] = {1, 10, 100, 1000};
+static bool reorder_there;
+static char **wanted; /* words of names, up to a NULL; none: all */
 
-struct arrivals {
-    unsalt_core_in_t *in;
-    char *sessions; /* each record has its own copy of the session id, as messages do */
-    size_t count;
-    int lanes;
-};
-
-static void fail(const char *what) {
-    fprintf(stderr, "bench: core: %s\n", what);
-    exit(1);
+static bool is_wanted(const char *name) {
+    for (char **word = wanted; *word; word++)
+        if (strstr(name, *word))
+            return true;
+    return !*wanted;
 }
 
-static void *allocate(size_t count, size_t size) {
-    void *ptr = calloc(count, size);
-    if (!ptr)
-        fail("out of memory");
-    return ptr;
-}
-
-static const char session[] = "order-4711";
-enum { SESSION_LEN = sizeof session - 1 };
-
-static void arrive_one(struct arrivals *arrivals, size_t i, int lane, uint64_t seq, int64_t offset) {
-    memcpy(arrivals->sessions + i * SESSION_LEN, session, SESSION_LEN);
-    arrivals->in[i] = (unsalt_core_in_t){
-        .msg = &arrivals->in[i],
-        .session = arrivals->sessions + i * SESSION_LEN,
-        .session_len = SESSION_LEN,
-        .part = (uint32_t)lane,
-        .seq = seq,
-        .epoch = 1,
-        .since = 1,
-        .una = 1,
-        .offset = offset,
-        .timestamp = -1,
-        .bytes = 200,
-        .lane = (uint16_t)lane,
-        .lanes = (uint16_t)arrivals->lanes,
-        .kind = UNSALT_KIND_SEQUENCED,
-    };
-}
-
-static void make_room(struct arrivals *arrivals, int lanes, size_t count) {
-    arrivals->count = count;
-    arrivals->lanes = lanes;
-    arrivals->in = allocate(count, sizeof *arrivals->in);
-    arrivals->sessions = allocate(count, SESSION_LEN);
-}
-
-/* Number n is on lane n mod S. A round brings `burst` records of each lane, beginning with the lane of number 1. */
-static void arrive(struct arrivals *arrivals, int lanes, int burst, size_t at_least) {
-    size_t round = (size_t)lanes * (size_t)burst, rounds = (at_least + round - 1) / round, r, i = 0;
-    int64_t offsets[LANES_MAX] = {0};
-    int k, b;
-    make_room(arrivals, lanes, rounds * round);
-    for (r = 0; r < rounds; r++)
-        for (k = 1; k <= lanes; k++)
-            for (b = 0; b < burst; b++, i++) {
-                int64_t offset = offsets[k % lanes]++;
-                arrive_one(arrivals, i, k % lanes, (uint64_t)k + (uint64_t)offset * (uint64_t)lanes, offset);
-            }
-}
-
-static void free_arrivals(struct arrivals *arrivals) {
-    free(arrivals->sessions);
-    free(arrivals->in);
-}
-
-static unsalt_core_t *new_core(int lanes, const unsalt_mem_t *mem) {
-    unsalt_core_partition_t partition = {.set = 1, .start_offset = 0, .log_start = 0};
-    unsalt_core_params_t params;
-    unsalt_core_t *core;
-    char errstr[256];
-    int k;
-    unsalt_core_params_init(&params);
-    params.start = UNSALT_START_FIRST;
-    if (mem)
-        params.mem = *mem;
-    core = unsalt_core_new(&params, errstr, sizeof errstr);
-    if (!core)
-        fail(errstr);
-    partition.set_size = (uint32_t)lanes;
-    for (k = 0; k < lanes; k++) {
-        partition.lane = -1;
-        if (unsalt_core_assign(core, &partition) != k)
-            fail("assign");
-    }
-    return core;
-}
-
-/* Acknowledges what came out and checks its order: that is the application's side, done for both. */
-static size_t take(unsalt_core_t *core, const unsalt_core_out_t *out, size_t n, uint64_t *next) {
-    size_t i;
-    for (i = 0; i < n; i++) {
-        if (out[i].seq != (*next)++)
-            fail("out of order");
-        unsalt_core_ack(core, out[i].part, out[i].generation, out[i].ticket);
-    }
-    return n;
-}
-
-/* Seconds for all arrivals through a fresh core. Making and ending the core is not counted. */
-static double time_core(const struct arrivals *arrivals) {
-    unsalt_core_t *core = new_core(arrivals->lanes, NULL);
-    static unsalt_core_out_t out[BATCH];
-    size_t at = 0, got = 0, n, n_out;
-    uint64_t next = 1, now = 1000;
-    double began = bench_wall(), took;
-    int status;
-    while (at < arrivals->count) {
-        size_t left = arrivals->count - at;
-        at += unsalt_core_push(core, arrivals->in + at, left < BATCH ? left : BATCH, now, out, &n_out, &status);
-        if (status < 0)
-            fail("push");
-        got += take(core, out, n_out, &next);
-        while ((n = unsalt_core_pull(core, now, out, BATCH)) > 0)
-            got += take(core, out, n, &next);
-        now += 1000;
-    }
-    took = bench_wall() - began;
-    if (got != arrivals->count || !unsalt_core_conserved(core))
-        fail("records are missing");
-    unsalt_core_destroy(core);
-    return took;
-}
-
-static double time_heap(const struct arrivals *arrivals) {
-    struct heap_of_records heap;
-    struct heap_record record;
-    size_t at = 0, got = 0;
-    uint64_t next = 1;
-    double began, took;
-    heap_init(&heap, 1024, 1);
-    began = bench_wall();
-    while (at < arrivals->count) {
-        size_t left = arrivals->count - at, end = at + (left < BATCH ? left : BATCH);
-        for (; at < end; at++) {
-            const unsalt_core_in_t *in = &arrivals->in[at];
-            record = (struct heap_record){in->seq, in->msg, in->offset, in->part};
-            heap_push(&heap, &record);
-        }
-        for (; heap_release(&heap, &record); got++)
-            if (record.seq != next++)
-                fail("heap: out of order");
-    }
-    took = bench_wall() - began;
-    if (got != arrivals->count)
-        fail("heap: records are missing");
-    heap_free(&heap);
-    return took;
-}
-
-static void compare(int lanes, int burst) {
-    struct arrivals arrivals;
-    double core[ROUNDS], heap[ROUNDS], per_record;
-    char name[32];
-    int round;
-    arrive(&arrivals, lanes, burst, 200000);
-    time_core(&arrivals); /* caches and the allocator are warm after this */
-    time_heap(&arrivals);
-    for (round = 0; round < ROUNDS; round++) {
-        core[round] = time_core(&arrivals);
-        heap[round] = time_heap(&arrivals);
-    }
-    per_record = 1e9 / (double)arrivals.count;
-    snprintf(name, sizeof name, "core %dx%d", lanes, burst);
-    bench_figure(name, "time_per_record", bench_median(core, ROUNDS) * per_record, "ns", "binary heap of records",
-                 bench_median(heap, ROUNDS) * per_record);
-    free_arrivals(&arrivals);
-}
-
-/* An allocator that counts what is allocated now. The size of a block stands in front of it. */
-static size_t allocated;
-
-static void *count_alloc(void *user, size_t size) {
-    size_t *block = malloc(size + 16);
-    (void)user;
-    if (!block)
-        return NULL;
-    *block = size;
-    allocated += size;
-    return block + 2;
-}
-
-static void count_release(void *user, void *ptr) {
-    size_t *block = ptr;
-    (void)user;
-    if (!block)
+static void compare(const char *name, const struct arrivals *arrivals, bool copies) {
+    struct bench_runs core = {.count = 0}, heap = {.count = 0}, map = {.count = 0}, reorder = {.count = 0};
+    struct bench_runs circle = {.count = 0}, pure = {.count = 0}, floor = {.count = 0};
+    if (!is_wanted(name))
         return;
-    allocated -= block[-2];
-    free(block - 2);
-}
-
-static void *count_resize(void *user, void *ptr, size_t size) {
-    void *more = count_alloc(user, size);
-    if (more && ptr) {
-        size_t old = ((size_t *)ptr)[-2];
-        memcpy(more, ptr, old < size ? old : size);
-        count_release(user, ptr);
+    bool with_reorder = reorder_there && !copies;
+    for (int round = 0; round <= ROUNDS; round++) {
+        order_by_core(arrivals, &core);
+        order_by_core_unacknowledged(arrivals, &pure);
+        order_by_nothing(arrivals, &floor);
+        if (with_reorder) {
+            order_by_reorder(arrivals, &reorder);
+            order_by_reorder_circle(arrivals, &circle);
+        }
+        order_by_heap(arrivals, &heap);
+        order_by_map(arrivals, &map);
+        if (round == 0) /* caches and allocators are warm after this */
+            core.count = pure.count = floor.count = heap.count = map.count = reorder.count = circle.count = 0;
     }
-    return more;
-}
-
-/* A session that has released its first S records, and then waits for number S + 1 with all later ones held. */
-static void arrive_without_one(struct arrivals *arrivals, int lanes, int per_lane) {
-    size_t i = 0;
-    int k, b;
-    make_room(arrivals, lanes, (size_t)lanes * ((size_t)per_lane + 1) - 1);
-    for (k = 1; k <= lanes; k++)
-        arrive_one(arrivals, i++, k % lanes, (uint64_t)k, 0);
-    for (k = 1; k <= lanes; k++)
-        for (b = k == 1 ? 2 : 1; b <= per_lane; b++)
-            arrive_one(arrivals, i++, k % lanes, (uint64_t)k + (uint64_t)b * (uint64_t)lanes, b);
-}
-
-/* Pushes arrivals [from, to). Returns how many came out at once. */
-static size_t push_all(unsalt_core_t *core, const struct arrivals *arrivals, size_t from, size_t to) {
-    static unsalt_core_out_t out[BATCH];
-    size_t n_out, released = 0;
-    int status;
-    while (from < to) {
-        from += unsalt_core_push(core, arrivals->in + from, to - from < BATCH ? to - from : BATCH, 1000, out, &n_out,
-                                 &status);
-        if (status < 0)
-            fail("memory: push");
-        released += n_out;
+    if (with_reorder) {
+        bench_compare(name, "push_pull", "ns", &pure, "rte_reorder, hot mbufs", &reorder);
+        bench_compare(name, "time_per_record", "ns", &core, "rte_reorder, hot mbufs", &reorder);
+        bench_compare(name, "time_per_record", "ns", &core, "rte_reorder, mbufs in a circle", &circle);
     }
-    return released;
+    bench_compare(name, "push_pull", "ns", &pure, "floor", &floor);
+    bench_compare(name, "time_per_record", "ns", &core, "binary heap of records", &heap);
+    bench_compare(name, "time_per_record", "ns", &core, "std::map", &map);
 }
 
-/* What the core allocates while it holds records, over their number. The message itself is the caller's. */
-static void measure_memory(int lanes, int per_lane) {
-    const unsalt_mem_t mem = {NULL, count_alloc, count_resize, count_release};
-    unsalt_core_t *core = new_core(lanes, &mem);
-    struct arrivals arrivals;
-    size_t before, held;
-    char name[32];
-    arrive_without_one(&arrivals, lanes, per_lane);
-    held = arrivals.count - (size_t)lanes;
-    if (push_all(core, &arrivals, 0, (size_t)lanes) != (size_t)lanes)
-        fail("memory: the first records were not released");
-    before = allocated;
-    if (push_all(core, &arrivals, (size_t)lanes, arrivals.count) != 0)
-        fail("memory: a record was not held");
-    snprintf(name, sizeof name, "core %dx%d", lanes, per_lane);
-    bench_figure(name, "bytes_per_held_record", (double)(allocated - before) / (double)held, "bytes", NULL, 0);
-    unsalt_core_destroy(core);
-    free_arrivals(&arrivals);
+static void bursts(void) {
+    static const int all_lanes[] = {1, 2, 4, 8, 16, 32, 64}, all_bursts[] = {1, 3, 10, 30, 100, 300, 1000};
+    int step = bench_full() ? 1 : 2;
+    for (int s = 0; s < 7; s += step)
+        for (int b = 0; b < 7; b += step) {
+            struct arrivals arrivals = arrivals_in_bursts(all_lanes[s], all_bursts[b], ARRIVALS);
+            char name[32];
+            snprintf(name, sizeof name, "core %dx%d", all_lanes[s], all_bursts[b]);
+            compare(name, &arrivals, false);
+            arrivals_free(&arrivals);
+        }
 }
 
-int main(void) {
-    size_t s, b;
-    for (s = 0; s < sizeof lane_counts / sizeof *lane_counts; s++)
-        for (b = 0; b < sizeof bursts / sizeof *bursts; b++)
-            compare(lane_counts[s], bursts[b]);
-    for (s = 0; s < sizeof lane_counts / sizeof *lane_counts; s++) {
-        measure_memory(lane_counts[s], 100);
-        measure_memory(lane_counts[s], 1000);
+static void displaced(void) {
+    for (size_t distance = 1; distance <= 100000; distance *= bench_full() ? 10 : 100) {
+        struct arrivals arrivals = arrivals_displaced(distance, ARRIVALS, SEED);
+        char name[32];
+        snprintf(name, sizeof name, "core displaced %zu", distance);
+        compare(name, &arrivals, false);
+        arrivals_free(&arrivals);
     }
+}
+
+static void late_and_copies(void) {
+    static const int lanes[] = {1, 4, 16};
+    for (int s = 0; s < 3; s++) {
+        char name[32];
+        struct arrivals arrivals = arrivals_late(lanes[s], 10, 1000, ARRIVALS, SEED);
+        snprintf(name, sizeof name, "core %dx10 1%% late", lanes[s]);
+        compare(name, &arrivals, false);
+        arrivals_free(&arrivals);
+        arrivals = arrivals_copied(lanes[s], 10, 100, ARRIVALS, SEED);
+        snprintf(name, sizeof name, "core %dx10 1%% copies", lanes[s]);
+        compare(name, &arrivals, true);
+        arrivals_free(&arrivals);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    wanted = argv + 1;
+    const char *why = order_by_reorder_start();
+    reorder_there = !why;
+    if (why)
+        fprintf(stderr, "bench: core: without rte_reorder: %s\n", why);
+    bursts();
+    displaced();
+    late_and_copies();
     return 0;
 }
