@@ -84,6 +84,7 @@ static struct cost play(make_t *make, set_t *set, uint64_t n, int64_t start, uin
     cost.calls = s.ledger.mem.calls;
     cost.peak = s.ledger.mem.peak;
     cost.sessions = counters.sessions;
+    fprintf(stderr, "%" PRIu64 " records: %" PRIu64 " calls, peak %zu\n", n, cost.calls, cost.peak);
     CHECK_U64(counters.received, n);
     memcpy(cost.gaps, s.ledger.gaps, sizeof cost.gaps);
     memcpy(cost.events, s.ledger.events, sizeof cost.events);
@@ -93,13 +94,15 @@ static struct cost play(make_t *make, set_t *set, uint64_t n, int64_t start, uin
     return cost;
 }
 
-/* Plays it with n records and with ten times as many, and compares. Returns the cost of the latter. */
+/*
+ * Plays it with n, 2 n and 10 n records, and compares. The core's spare memory serves the first n, so how often it asks
+ * the allocator is judged by the second n: the work per record doesn't grow. Returns the cost of 10 n.
+ */
 static struct cost bounded_from(make_t *make, set_t *set, uint64_t n, int64_t start, size_t most) {
-    struct cost few = play(make, set, n, start, 0), many = play(make, set, 10 * n, start, 0);
-    fprintf(stderr, "%" PRIu64 " records: %" PRIu64 " calls, peak %zu; %" PRIu64 ": %" PRIu64 ", %zu\n", n, few.calls,
-            few.peak, 10 * n, many.calls, many.peak);
-    CHECK_THAT(many.calls <= 20 * few.calls + 1000, "%" PRIu64 " calls of the allocator, then %" PRIu64, few.calls,
-               many.calls);
+    struct cost few = play(make, set, n, start, 0), twice = play(make, set, 2 * n, start, 0);
+    struct cost many = play(make, set, 10 * n, start, 0);
+    uint64_t second = twice.calls > few.calls ? twice.calls - few.calls : 0;
+    CHECK_THAT(many.calls <= twice.calls + 20 * second + 1000, "too many calls: %" PRIu64, many.calls);
     CHECK_THAT(many.peak <= 3 * few.peak, "peak %zu, then %zu bytes", few.peak, many.peak);
     CHECK_THAT(many.peak <= most, "peak %zu bytes, may be %zu", many.peak, most);
     return many;
@@ -152,7 +155,6 @@ static void room_for_all(unsalt_core_params_t *p) {
 TEST(core_hostile, what_an_idle_session_and_one_that_waits_cost) {
     struct cost idle = play(fresh_id, room_for_all, SOME, 0, 0);
     struct cost waits = play(fresh_id_with_a_hole, room_for_all, SOME, 0, 0);
-    fprintf(stderr, "bytes per session: idle %zu, waiting %zu\n", idle.peak / SOME, waits.peak / SOME);
     CHECK(idle.peak / SOME <= 640);
     CHECK(waits.peak / SOME <= 1200);
 }
@@ -222,7 +224,6 @@ TEST(core_hostile, many_holes_held_at_once) {
     make_t *const makes[] = {every_other, every_other_in_a_lane, descending, inwards};
     for (int i = 0; i < 4; i++) {
         struct cost cost = play(makes[i], room_for_a_million, SOME, 0, 0);
-        fprintf(stderr, "stream %d: peak %zu, %" PRIu64 " calls\n", i, cost.peak, cost.calls);
         CHECK_U64(cost.back[UNSALT_STATE_RELEASED], SOME);
         CHECK_THAT(cost.peak <= 300 * SOME, "stream %d: peak %zu bytes", i, cost.peak);
         CHECK_THAT(cost.calls <= 5 * SOME, "stream %d: %" PRIu64 " calls", i, cost.calls);
@@ -376,7 +377,6 @@ static uint32_t ever_lower(struct stream *s, uint64_t i, unsalt_core_in_t *in) {
 
 TEST(core_hostile, epochs_that_flap) {
     bounded(flapping, NULL, 700000);
-    /* The first 10,000 find nearly all memory among what the core keeps to hand: compared is what comes behind them. */
     bounded_from(flapping_at_random, NULL, SOME, 0, 700000);
     bounded(flapping, thousand, 700000);
 }
