@@ -41,12 +41,25 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
 
 static const char *patience_ms = "300"; /* after which librdkafka gives a record up; each test has its own */
 
-/* A producer of topic t. */
-static unsalt_producer_t *start(struct sent_cluster *c, struct told *told, const char *settings, const char *queue) {
-    rd_kafka_conf_t *conf = sent_client_conf(c);
-    char unchecked[128]; /* the cluster may be away by then */
-    snprintf(unchecked, sizeof unchecked, "producer.check.ms=0 %s", settings);
+/* A first record, of a topic with more patience, is through: then the producer has its id. It isn't told of. */
+static void warm_up(unsalt_producer_t *p) {
+    rd_kafka_topic_conf_t *conf = rd_kafka_topic_conf_new();
+    rd_kafka_topic_conf_set(conf, "message.timeout.ms", "15000", NULL, 0);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(unsalt_producer_handle(p), "warm", conf);
+    sent_put(p, "warm", "w", "x");
+    sent_flush(p);
+    rd_kafka_topic_destroy(topic);
+    CHECK(sent_stats(p).acked == 1 && sent_stats(p).resent == 0);
+}
+
+/* A cluster with topic t of so many partitions, and a producer of it that has got its id. */
+static unsalt_producer_t *start(struct sent_cluster *c, struct told *told, int partitions, const char *settings,
+                                const char *queue) {
+    *c = sent_open();
     memset(told, 0, sizeof *told);
+    sent_add_topic(c, "t", partitions);
+    sent_add_topic(c, "warm", partitions);
+    rd_kafka_conf_t *conf = sent_client_conf(c);
     rd_kafka_conf_set_opaque(conf, told);
     rd_kafka_conf_set_dr_msg_cb(conf, on_report);
     sent_set(conf, "message.timeout.ms", patience_ms);
@@ -54,7 +67,11 @@ static unsalt_producer_t *start(struct sent_cluster *c, struct told *told, const
     sent_set(conf, "reconnect.backoff.max.ms", "50");
     if (queue)
         sent_set(conf, "queue.buffering.max.messages", queue);
-    return sent_producer(conf, unchecked);
+    char all[128]; /* unchecked, as the cluster may be away by then */
+    snprintf(all, sizeof all, "producer.check.ms=0 partitions=%d %s", partitions, settings);
+    unsalt_producer_t *p = sent_producer(conf, all);
+    warm_up(p);
+    return p;
 }
 
 /* Sends records with the opaques and payloads first..last. */
@@ -91,24 +108,10 @@ static void check_told(const struct told *told, int first, int last, rd_kafka_re
         step;                                                                                                         \
     }
 
-/* A first record, of a topic with more patience, is through: then the producer has its id. It isn't told of. */
-static void warm_up(unsalt_producer_t *p) {
-    rd_kafka_topic_conf_t *conf = rd_kafka_topic_conf_new();
-    rd_kafka_topic_conf_set(conf, "message.timeout.ms", "15000", NULL, 0);
-    rd_kafka_topic_t *topic = rd_kafka_topic_new(unsalt_producer_handle(p), "warm", conf);
-    sent_put(p, "warm", "w", "x");
-    sent_flush(p);
-    rd_kafka_topic_destroy(topic);
-    CHECK(sent_stats(p).acked == 1 && sent_stats(p).resent == 0);
-}
-
 TEST(mock_producer_failures, sent_again_with_the_same_number) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 10);
     WAIT_FOR(sent_stats(p).resent >= 20, unsalt_producer_poll(p, 50));
@@ -141,12 +144,9 @@ TEST(mock_producer_failures, sent_again_with_the_same_number) {
 
 /* One marker for all of them, although they lay in two lanes; and `una` passes them. */
 TEST(mock_producer_failures, what_is_nowhere_is_marked) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2 producer.resend.max.ms=1", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2 producer.resend.max.ms=1", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 10);
     WAIT_FOR(sent_stats(p).resent == 10, unsalt_producer_poll(p, 50));
@@ -178,12 +178,9 @@ TEST(mock_producer_failures, what_is_nowhere_is_marked) {
 
 /* The limit counts from the first failure: one more attempt, then the marker, which has as much. */
 TEST(mock_producer_failures, the_limit_holds_for_markers_too) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2 producer.resend.max.ms=1", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2 producer.resend.max.ms=1", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 4);
     sent_flush(p); /* in the end nothing is open */
@@ -196,13 +193,10 @@ TEST(mock_producer_failures, the_limit_holds_for_markers_too) {
 }
 
 TEST(mock_producer_failures, what_the_broker_refuses_for_good_is_not_sent_again) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
     patience_ms = "15000";
-    sent_add_topic(&c, "t", 1);
-    sent_add_topic(&c, "warm", 1);
-    unsalt_producer_t *p = start(&c, &told, "partitions=1 lanes=1", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 1, "lanes=1", NULL);
     rd_kafka_mock_push_request_errors(c.mock, 0 /* Produce */, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
     put(p, "a", 1, 1);
     sent_flush(p);
@@ -227,13 +221,10 @@ TEST(mock_producer_failures, what_the_broker_refuses_for_good_is_not_sent_again)
  * the first one was accepted, too (confluentinc/confluent-kafka-go#921, confluentinc/librdkafka#4134).
  */
 TEST(mock_producer_failures, an_acknowledgement_without_proof_is_sent_again) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
     patience_ms = "15000";
-    sent_add_topic(&c, "t", 1);
-    sent_add_topic(&c, "warm", 1);
-    unsalt_producer_t *p = start(&c, &told, "partitions=1 lanes=1", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 1, "lanes=1", NULL);
     put(p, "a", 1, 1);
     sent_flush(p);
     rd_kafka_mock_broker_set_rtt(c.mock, 1, 500);
@@ -254,12 +245,9 @@ TEST(mock_producer_failures, an_acknowledgement_without_proof_is_sent_again) {
 }
 
 TEST(mock_producer_failures, what_the_application_purges_is_not_sent_again_or_marked) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 10);
     rd_kafka_purge(unsalt_producer_handle(p), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -273,12 +261,9 @@ TEST(mock_producer_failures, what_the_application_purges_is_not_sent_again_or_ma
 
 /* A second copy of a record without a number would pass for another record. */
 TEST(mock_producer_failures, a_record_without_a_session_is_not_sent_again) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, NULL, 1, 4);
     sent_flush(p);
@@ -293,12 +278,9 @@ TEST(mock_producer_failures, a_record_without_a_session_is_not_sent_again) {
 
 /* While older records have no room, newer ones are refused: the list is bounded by the queue. */
 TEST(mock_producer_failures, what_waits_goes_first) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2", "5");
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2", "5");
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 5);
     CHECK(unsalt_produce(p, "t", "a", 1, "x", 1, NULL) == RD_KAFKA_RESP_ERR__QUEUE_FULL);
@@ -314,12 +296,9 @@ TEST(mock_producer_failures, what_waits_goes_first) {
 }
 
 TEST(mock_producer_failures, destroy_reports_what_waits) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 5);
     WAIT_FOR(sent_stats(p).waiting == 5, rd_kafka_poll(unsalt_producer_handle(p), 50));
@@ -333,12 +312,9 @@ TEST(mock_producer_failures, destroy_reports_what_waits) {
 }
 
 TEST(mock_producer_failures, markers_that_wait_are_dropped_at_the_end) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2 producer.resend.max.ms=0", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2 producer.resend.max.ms=0", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 5);
     WAIT_FOR(sent_stats(p).waiting == 5, rd_kafka_poll(unsalt_producer_handle(p), 50));
@@ -349,12 +325,9 @@ TEST(mock_producer_failures, markers_that_wait_are_dropped_at_the_end) {
 }
 
 TEST(mock_producer_failures, a_fatal_error_ends_it) {
-    struct sent_cluster c = sent_open();
+    struct sent_cluster c;
     struct told told;
-    sent_add_topic(&c, "t", 4);
-    sent_add_topic(&c, "warm", 4);
-    unsalt_producer_t *p = start(&c, &told, "partitions=4 lanes=2", NULL);
-    warm_up(p);
+    unsalt_producer_t *p = start(&c, &told, 4, "lanes=2", NULL);
     rd_kafka_mock_broker_set_down(c.mock, 1);
     put(p, "a", 1, 5);
     WAIT_FOR(sent_stats(p).waiting == 5, rd_kafka_poll(unsalt_producer_handle(p), 50));
