@@ -64,7 +64,6 @@ void us_pipe_stop(struct us_pipe *pipe, uint32_t part, uint32_t generation) {
 }
 
 static void leave(struct us_pipe *pipe, struct us_pipe_job *job) {
-    struct us_pipe_session *session = job->session;
     if (executes(job)) {
         job->over = true;
         job = after(job);
@@ -72,7 +71,6 @@ static void leave(struct us_pipe *pipe, struct us_pipe_job *job) {
     if (job) {
         us_pipe_cut(pipe, job);
     }
-    session->stopping = false;
 }
 
 void us_pipe_leave(struct us_pipe *pipe, uint32_t part, uint32_t generation, uint64_t set, bool whole) {
@@ -84,6 +82,9 @@ void us_pipe_leave(struct us_pipe *pipe, uint32_t part, uint32_t generation, uin
             job->orphan = true;
         } else if ((mine || orphan) && job->turned) {
             leave(pipe, job);
+        }
+        if (whole && job->set == set) {
+            job->session->stopping = false; /* also where nothing is left but a delivery of a generation before */
         }
     }
 }

@@ -138,9 +138,10 @@ static void arrive(struct world *w) {
     if (!free || w->stopping[session] || !us_pipe_room_early(&w->pipe, bytes))
         return;
     CHECK(us_pipe_reserve(&w->pipe, 1));
-    struct us_pipe_record what = {.space = (uint64_t)(session % 2), .id = name, .id_len = (uint32_t)strlen(name),
-                                  .bytes = bytes, .seq = ++w->seq[session], .part = (uint32_t)session % 2,
-                                  .generation = w->generation[session % 2]};
+    uint32_t set = (uint32_t)session % 2;
+    struct us_pipe_record what = {.space = set, .set = set, .id = name, .id_len = (uint32_t)strlen(name),
+                                  .bytes = bytes, .seq = ++w->seq[session], .part = set,
+                                  .generation = w->generation[set]};
     *free = (struct record){.session = session, .generation = what.generation, .state = US_PIPE_QUEUED};
     free->at = &free->job;
     us_pipe_enter(&w->pipe, &free->job, &what, w->now);

@@ -127,6 +127,31 @@ TEST(pipeline, a_delivery_that_outlives_its_generation) {
     finish();
 }
 
+/* The same through another generation, of which the session had only a record whose turn never came. */
+TEST(pipeline, a_delivery_that_outlives_two_generations) {
+    open_with(params());
+    ready(0, "s", 0);
+    prepare_all();
+    CHECK(us_pipe_next_step(&pipe, 0) == &jobs[0]);
+    us_pipe_stop(&pipe, 0, 1);
+    us_pipe_leave(&pipe, 0, 1, 7, true);
+    for (int i = 1; i < 3; i++) {
+        CHECK(us_pipe_reserve(&pipe, 1));
+        us_pipe_enter(&pipe, &jobs[i], &(struct us_pipe_record){.space = 7, .set = 7, .id = "s", .id_len = 1, .seq = 2,
+                                                                .part = 0, .generation = (uint32_t)i + 1}, 0);
+        if (i == 1) {
+            us_pipe_stop(&pipe, 0, 2);
+            us_pipe_cancel(&pipe, &jobs[1]);
+            us_pipe_leave(&pipe, 0, 2, 7, true);
+        }
+    }
+    us_pipe_turn(&pipe, &jobs[2], 0);
+    prepare_all();
+    us_pipe_delivered(&pipe, &jobs[0], US_PIPE_OK, 0);
+    expect_delivery(2);
+    finish();
+}
+
 /* Ids are cut at their limit: such sessions share an order, and nothing worse. */
 TEST(pipeline, long_ids) {
     open_with(params());
