@@ -265,7 +265,8 @@ void us_pipe_stop(struct us_pipe *pipe, uint32_t part, uint32_t generation);
 /*
  * Its generation is over. whole: its records, and orphans of lane set `set`, are cancelled (what runs is no longer
  * waited for; what is delivered ends as cancelled), and no session of the set is stopped any more. Else they become
- * orphans: still delivered, as later ones of their sessions are behind them. Records whose turn has not come: us_pipe_cancel() by whoever gives them up.
+ * orphans: still delivered, as later ones of their sessions are behind them. Records whose turn has not come:
+ * us_pipe_cancel() by whoever gives them up.
  */
 void us_pipe_leave(struct us_pipe *pipe, uint32_t part, uint32_t generation, uint64_t set, bool whole);
 /* A record whose turn has not come is given up. */

@@ -10,7 +10,7 @@
 #include <support/failmem.h>
 #include <support/prng.h>
 
-enum { SLOTS = 64, SESSIONS = 5, RUNS = 8, STEPS = 6000 };
+enum { SLOTS = 64, SESSIONS = 5, SETS = 2, LANES = 2, RUNS = 8, STEPS = 6000 };
 enum { BASE = 100, MOST = 1000, LIMIT = 300 };
 
 /* What the model knows of a record. */
@@ -19,7 +19,7 @@ struct record {
     struct us_pipe_job *at; /* NULL: free */
     enum us_pipe_state state;
     int session;
-    uint32_t generation;
+    uint32_t part, generation;
     uint64_t order;  /* when its turn came; 0: it has not */
     uint32_t tries[US_PIPE_PHASES];
     uint64_t failed, began; /* when it was put off; when its call began */
@@ -27,7 +27,7 @@ struct record {
     uint32_t runs[RUNS], run_count; /* of phase 1 that are under way */
     uint32_t run;    /* the one that counts */
     enum us_pipe_phase phase;
-    bool gone, told, over, bury;
+    bool gone, told, over, bury, orphan;
     enum us_pipe_outcome outcome;
 };
 
@@ -37,7 +37,7 @@ struct world {
     struct prng prng;
     struct record records[SLOTS];
     uint64_t now, order, seq[SESSIONS];
-    uint32_t generation[2];
+    uint32_t generation[SETS * LANES]; /* of partitions: set s has those from s * LANES on */
     bool stopping[SESSIONS];
     uint64_t outcomes[US_PIPE_OUTCOMES];
 };
@@ -138,11 +138,11 @@ static void arrive(struct world *w) {
     if (!free || w->stopping[session] || !us_pipe_room_early(&w->pipe, bytes))
         return;
     CHECK(us_pipe_reserve(&w->pipe, 1));
-    uint32_t set = (uint32_t)session % 2;
+    uint32_t set = (uint32_t)session % SETS, part = set * LANES + (uint32_t)prng_below(&w->prng, LANES);
     struct us_pipe_record what = {.space = set, .set = set, .id = name, .id_len = (uint32_t)strlen(name),
-                                  .bytes = bytes, .seq = ++w->seq[session], .part = set,
-                                  .generation = w->generation[set]};
-    *free = (struct record){.session = session, .generation = what.generation, .state = US_PIPE_QUEUED};
+                                  .bytes = bytes, .seq = ++w->seq[session], .part = part,
+                                  .generation = w->generation[part]};
+    *free = (struct record){.session = session, .part = part, .generation = what.generation, .state = US_PIPE_QUEUED};
     free->at = &free->job;
     us_pipe_enter(&w->pipe, &free->job, &what, w->now);
     CHECK(w->pipe.waits.records <= w->pipe.params.records / 2 && w->pipe.waits.bytes <= w->pipe.params.bytes / 2);
@@ -325,7 +325,7 @@ static void resolve(struct world *w) {
     char name[8];
     snprintf(name, sizeof name, "s%d", session);
     bool halted = r && r->state == US_PIPE_HALTED;
-    CHECK_U64(us_pipe_resolve(&w->pipe, (uint64_t)(session % 2), name, (uint32_t)strlen(name), action, w->now),
+    CHECK_U64(us_pipe_resolve(&w->pipe, (uint64_t)(session % SETS), name, (uint32_t)strlen(name), action, w->now),
               halted);
     if (!halted)
         return;
@@ -341,75 +341,95 @@ static void resolve(struct world *w) {
     }
 }
 
-static void give_up_early(struct world *w) {
-    struct record *r = draw(w, is_early);
-    if (r) {
-        us_pipe_cancel(&w->pipe, &r->job);
-        leave(w, r, US_PIPE_CANCELLED);
-    }
+static void give_up(struct world *w, struct record *r) {
+    us_pipe_cancel(&w->pipe, &r->job);
+    leave(w, r, US_PIPE_CANCELLED);
 }
 
-/* ---- a lane set goes: stopped, and some time later its generation is over */
+static void give_up_early(struct world *w) {
+    struct record *r = draw(w, is_early);
+    if (r)
+        give_up(w, r);
+}
 
-static bool has_records(struct world *w, int session, uint32_t generation) {
+/* ---- a lane set goes: stopped, and some time later its generations are over; or a partition of it alone */
+
+static bool is_of(const struct world *w, const struct record *r, uint32_t part) {
+    return r->at && !r->gone && !r->orphan && r->part == part && r->generation == w->generation[part];
+}
+
+static bool has_records(const struct world *w, int session) {
+    bool has = false;
+    for (int i = 0; i < SLOTS; i++)
+        has |= w->records[i].session == session && is_of(w, &w->records[i], w->records[i].part);
+    return has;
+}
+
+static void stop_session(struct world *w, int session) {
+    struct record *lowest = NULL; /* that isn't worked on, and isn't ready */
+    w->stopping[session] = true;
     for (int i = 0; i < SLOTS; i++) {
-        const struct record *r = &w->records[i];
-        if (r->at && !r->gone && r->session == session && r->generation == generation && !r->over)
-            return true;
+        struct record *r = &w->records[i];
+        if (!r->at || r->gone || r->session != session)
+            continue;
+        if (is_early(r) && r->state == US_PIPE_RETRYING)
+            r->state = US_PIPE_QUEUED;
+        if (r->order && !acts(r) && r->state != US_PIPE_PREPARED && r->state != US_PIPE_RUNNING &&
+            (!lowest || r->order < lowest->order))
+            lowest = r;
     }
-    return false;
+    if (lowest)
+        cut(w, lowest);
 }
 
 static void stop(struct world *w, uint32_t set) {
-    us_pipe_stop(&w->pipe, set, w->generation[set]);
-    for (int s = (int)set; s < SESSIONS; s += 2) {
-        if (w->stopping[s] || !has_records(w, s, w->generation[set]))
-            continue;
-        w->stopping[s] = true;
-        for (int i = 0; i < SLOTS; i++) {
-            struct record *r = &w->records[i];
-            if (r->at && is_early(r) && r->session == s && r->state == US_PIPE_RETRYING)
-                r->state = US_PIPE_QUEUED;
-        }
-        struct record *lowest = NULL; /* that isn't worked on, and isn't ready */
-        for (int i = 0; i < SLOTS; i++) {
-            struct record *r = &w->records[i];
-            if (r->at && !r->gone && r->order && r->session == s && !acts(r) && r->state != US_PIPE_PREPARED &&
-                r->state != US_PIPE_RUNNING && (!lowest || r->order < lowest->order))
-                lowest = r;
-        }
-        if (lowest)
-            cut(w, lowest);
-    }
+    for (uint32_t part = set * LANES; part < (set + 1) * LANES; part++)
+        us_pipe_stop(&w->pipe, part, w->generation[part]);
+    for (int s = (int)set; s < SESSIONS; s += SETS)
+        if (!w->stopping[s] && has_records(w, s))
+            stop_session(w, s);
 }
 
-static void end_generation(struct world *w, uint32_t set) {
-    us_pipe_leave(&w->pipe, set, w->generation[set], set, true);
+static void end_generations(struct world *w, uint32_t set) {
+    for (uint32_t part = set * LANES; part < (set + 1) * LANES; part++)
+        us_pipe_leave(&w->pipe, part, w->generation[part]++, set, true);
     for (int i = 0; i < SLOTS; i++) {
         struct record *r = &w->records[i];
-        if (!r->at || r->gone || (uint32_t)r->session % 2 != set)
+        if (!r->at || r->gone || (uint32_t)r->session % SETS != set)
             continue;
-        if (!r->order) {
-            us_pipe_cancel(&w->pipe, &r->job);
-            leave(w, r, US_PIPE_CANCELLED);
-        } else if (acts(r)) {
+        if (!r->order)
+            give_up(w, r);
+        else if (acts(r))
             r->over = true;
-        } else {
+        else
             leave(w, r, US_PIPE_CANCELLED);
-        }
     }
-    for (int s = (int)set; s < SESSIONS; s += 2)
+    for (int s = (int)set; s < SESSIONS; s += SETS)
         w->stopping[s] = false;
-    w->generation[set]++;
+}
+
+/* What was released stays to be delivered. */
+static void end_one_generation(struct world *w, uint32_t part) {
+    us_pipe_leave(&w->pipe, part, w->generation[part], part / LANES, false);
+    for (int i = 0; i < SLOTS; i++) {
+        struct record *r = &w->records[i];
+        if (is_of(w, r, part) && !r->order)
+            give_up(w, r);
+        else if (is_of(w, r, part))
+            r->orphan = true;
+    }
+    w->generation[part]++;
 }
 
 static void rebalance(struct world *w) {
-    uint32_t set = (uint32_t)prng_below(&w->prng, 2);
+    uint32_t set = (uint32_t)prng_below(&w->prng, SETS);
     bool stopped = false;
-    for (int s = (int)set; s < SESSIONS; s += 2)
+    for (int s = (int)set; s < SESSIONS; s += SETS)
         stopped |= w->stopping[s];
     if (stopped || prng_chance(&w->prng, 20))
-        end_generation(w, set);
+        end_generations(w, set);
+    else if (prng_chance(&w->prng, 50))
+        end_one_generation(w, set * LANES + (uint32_t)prng_below(&w->prng, LANES));
     else
         stop(w, set);
 }
@@ -476,15 +496,16 @@ static void play(uint64_t stream) {
         .policy = {(enum us_pipe_policy)prng_below(&w.prng, 3), (enum us_pipe_policy)prng_below(&w.prng, 3)},
         .backoff_ns = BASE, .backoff_max_ns = MOST,
     };
-    w.generation[0] = w.generation[1] = 1;
+    for (int i = 0; i < SETS * LANES; i++)
+        w.generation[i] = 1;
     CHECK(us_pipe_init(&w.pipe, &params));
     for (int i = 0; i < STEPS; i++) {
         one(&w);
         check(&w);
     }
     /* Everything goes: nothing is left behind. */
-    end_generation(&w, 0);
-    end_generation(&w, 1);
+    for (uint32_t set = 0; set < SETS; set++)
+        end_generations(&w, set);
     for (int i = 0; i < SLOTS * RUNS; i++) {
         end_run(&w);
         end_step(&w);
