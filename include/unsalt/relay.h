@@ -139,6 +139,10 @@ UNSALT_EXPORT rd_kafka_resp_err_t unsalt_relay_subscribe(unsalt_relay_t *r,
  * aborted takes those behind it along. When the group takes partitions away, a call finishes and commits the batch that
  * is worked on before it answers, and gives up what was read behind it; if the group has already given them to others,
  * both are given up. So no result is committed for a partition that this member has no more.
+ * A transaction that can't be committed within `relay.timeout.ms` is aborted, which may take as long again. But while
+ * the group's coordinator is away, librdkafka heeds no time when offsets are sent (librdkafka#5511): two seconds after
+ * that time their producer is left behind, and __TIMED_OUT returned. Nothing of it becomes visible: the next producer
+ * has the same transactional.id, which ends what the last one began, before anything is read again.
  * To be called in a loop by one thread.
  * @param timeout_ms for the first record if nothing is in hand; 0 = don't wait. Else it returns when a transaction is
  *        over.
@@ -177,6 +181,9 @@ UNSALT_EXPORT int unsalt_relay_stats(const unsalt_relay_t *r, unsalt_relay_stats
 /**
  * Leaves the group and frees. What is in hand is given up, and comes again to whoever has its partitions then; calls of
  * the transform callback that have begun are waited for. NULL is allowed. No other thread may be in a call.
+ * A handle of librdkafka that isn't gone after 5 s is left behind, which is logged, as is a producer whose call does
+ * not come back (unsalt_relay_poll()); it goes when it can. Its log callback isn't called any more; callbacks for
+ * sockets and certificates that were set on `reads` or `writes`, and their opaque, must stay valid for it.
  */
 UNSALT_EXPORT void unsalt_relay_destroy(unsalt_relay_t *r);
 

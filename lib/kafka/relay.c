@@ -5,6 +5,7 @@
 #include <kafka/chance.h>
 #include <kafka/clock.h>
 #include <kafka/consumer.h>
+#include <kafka/handle_end.h>
 #include <kafka/member.h>
 #include <kafka/relay.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define LOG_LEVEL 6 /* as syslog(3) */
+#define LOG_WARNING 4
 
 void us_relay_log(const struct unsalt_relay *r, int level, const char *format, ...) {
     char line[600];
@@ -23,6 +25,14 @@ void us_relay_log(const struct unsalt_relay *r, int level, const char *format, .
         r->input->log_cb(r->input->log_opaque, level, "UNSALT", line);
     else if (level <= LOG_LEVEL)
         fprintf(stderr, "%%%d|UNSALT| %s\n", level, line);
+}
+
+/* It may be left behind, and what its log callback works with be gone then. */
+void us_relay_end_handle(const struct unsalt_relay *r, rd_kafka_t *rk, const char *what) {
+    rd_kafka_set_log_level(rk, -1);
+    if (!us_handle_end(rk, US_HANDLE_END_MS))
+        us_relay_log(r, LOG_WARNING, "a %s is not gone after %d s, and is left behind: librdkafka waits for a broker's "
+                                     "thread", what, US_HANDLE_END_MS / 1000);
 }
 
 void us_relay_drop_batch(struct us_relay_batch *batch) {
@@ -232,7 +242,7 @@ void unsalt_relay_destroy(unsalt_relay_t *r) {
     us_relay_end_producer(r);
     us_relay_pool_destroy(&r->pool); /* a thread that is done may still be about to wake */
     rd_kafka_queue_destroy(r->queue);
-    rd_kafka_destroy(r->consumer);
+    us_relay_end_handle(r, r->consumer, "consumer");
     us_relay_forget(r, NULL);
     us_relay_forget_join(r);
     rd_kafka_error_destroy(r->error);

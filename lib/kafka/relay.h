@@ -101,6 +101,8 @@ struct unsalt_relay {
 /* Writes a log line to the log callback, or to stderr. printf-like. */
 void us_relay_log(const struct unsalt_relay *r, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Destroys a handle, which may be left behind: as us_handle_end(), and logged. Nobody's messages may be in it. */
+void us_relay_end_handle(const struct unsalt_relay *r, rd_kafka_t *rk, const char *what);
 /* Destroys what the batch owns. */
 void us_relay_drop_batch(struct us_relay_batch *batch);
 
@@ -167,7 +169,10 @@ void us_relay_tell_failed(struct unsalt_relay *r, const struct us_relay_batch *b
 rd_kafka_error_t *us_relay_make_producer(struct unsalt_relay *r);
 /* Makes sure that there is a producer with initialised transactions. NULL or an error; __FATAL: there will be none. */
 rd_kafka_error_t *us_relay_ready(struct unsalt_relay *r);
-/* Writes `committed` in one transaction. *done: it is committed. Else it is aborted; NULL: as its partitions went. */
+/*
+ * Writes `committed` in one transaction. *done: it is committed. Else it is aborted, or its producer is gone, or left
+ * behind, and the next one ends it. NULL: as its partitions went.
+ */
 rd_kafka_error_t *us_relay_commit(struct unsalt_relay *r, bool *done);
 /* Destroys the producer and whatever it has under way. */
 void us_relay_end_producer(struct unsalt_relay *r);

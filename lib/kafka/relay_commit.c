@@ -8,7 +8,7 @@
  * transaction was committed, since a new producer of the same id waits for its outcome.
  */
 #include <kafka/clock.h>
-#include <kafka/handle_end.h>
+#include <kafka/offsets_send.h>
 #include <kafka/relay.h>
 #include <string.h>
 
@@ -67,9 +67,7 @@ void us_relay_end_producer(struct unsalt_relay *r) {
     if (!r->producer)
         return;
     rd_kafka_purge(r->producer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-    if (!us_handle_end(r->producer, US_HANDLE_END_MS))
-        us_relay_log(r, LOG_WARNING, "a producer is not gone after %d s, and is left behind: librdkafka waits for a "
-                                     "broker's thread", US_HANDLE_END_MS / 1000);
+    us_relay_end_handle(r, r->producer, "producer");
     r->producer = NULL;
     r->initialised = false;
 }
@@ -102,19 +100,21 @@ static rd_kafka_topic_partition_list_t *offsets_of(const struct us_relay_batch *
     return offsets;
 }
 
+/* Of a producer that was left behind nothing is committed, and the next one fences it: all is over with this one. */
 static enum answer send_offsets(struct transaction *t) {
     struct unsalt_relay *r = t->r;
-    rd_kafka_consumer_group_metadata_t *metadata = us_relay_metadata(r);
-    if (!metadata)
+    rd_kafka_error_t *error = NULL;
+    struct us_offsets what = {.rk = r->producer, .metadata = us_relay_metadata(r)};
+    if (!what.metadata)
         return ABORT;
-    rd_kafka_topic_partition_list_t *offsets = offsets_of(r->committed);
-    rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(r->producer, offsets, metadata, rest(t));
-    while (error && wants_again(t, error)) {
+    what.offsets = offsets_of(r->committed);
+    bool back = us_offsets_send(&what, t->until, &error);
+    while (back && error && wants_again(t, error)) {
         rd_kafka_error_destroy(error);
-        error = rd_kafka_send_offsets_to_transaction(r->producer, offsets, metadata, rest(t));
+        back = us_offsets_send(&what, t->until, &error);
     }
-    rd_kafka_topic_partition_list_destroy(offsets);
-    rd_kafka_consumer_group_metadata_destroy(metadata);
+    us_offsets_drop(&what);
+    r->producer = what.rk;
     return judge(t, error);
 }
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <base/mem.h>
+#include <kafka/bounded_call.h>
+#include <kafka/clock.h>
+#include <kafka/offsets_send.h>
+
+struct sending {
+    struct us_offsets what;
+    int timeout_ms;
+    rd_kafka_error_t *error;
+};
+
+static void send_them(void *opaque) {
+    struct sending *s = opaque;
+    s->error = rd_kafka_send_offsets_to_transaction(s->what.rk, s->what.offsets, s->what.metadata, s->timeout_ms);
+}
+
+/* What its log callback works with may be gone soon. */
+static void leave(void *opaque) {
+    rd_kafka_set_log_level(((struct sending *)opaque)->what.rk, -1);
+}
+
+static void drop(void *opaque) {
+    struct sending *s = opaque;
+    rd_kafka_error_destroy(s->error);
+    us_offsets_drop(&s->what);
+    rd_kafka_destroy(s->what.rk);
+    us_free(&us_mem_default, s);
+}
+
+static rd_kafka_error_t *not_made(void) {
+    return rd_kafka_error_new(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "Offsets can't be sent: no memory or no thread");
+}
+
+bool us_offsets_send(struct us_offsets *what, uint64_t until_ms, rd_kafka_error_t **error) {
+    struct sending *s = us_calloc(&us_mem_default, 1, sizeof *s);
+    if (!s) {
+        *error = not_made();
+        return true;
+    }
+    s->what = *what;
+    s->timeout_ms = us_clock_rest_ms(until_ms, INT32_MAX - US_OFFSETS_LEAVE_MS);
+    const struct us_bounded_call call = {.call = send_them, .leave = leave, .drop = drop, .arg = s};
+    enum us_bounded how = us_bounded_call(&call, s->timeout_ms + US_OFFSETS_LEAVE_MS);
+    if (how == US_BOUNDED_LEFT) {
+        *what = (struct us_offsets){NULL, NULL, NULL};
+        *error = rd_kafka_error_new(RD_KAFKA_RESP_ERR__TIMED_OUT,
+                                    "librdkafka does not come back from sending offsets: its producer is left behind");
+        return false;
+    }
+    *error = how == US_BOUNDED_BACK ? s->error : not_made();
+    us_free(&us_mem_default, s);
+    return true;
+}
+
+void us_offsets_drop(struct us_offsets *what) {
+    if (what->offsets)
+        rd_kafka_topic_partition_list_destroy(what->offsets);
+    if (what->metadata)
+        rd_kafka_consumer_group_metadata_destroy(what->metadata);
+    what->offsets = NULL;
+    what->metadata = NULL;
+}
