@@ -50,29 +50,10 @@ static rd_kafka_resp_err_t finish(struct unsalt *u, enum us_checkpoint_result re
     return err;
 }
 
-/* A commit that librdkafka doesn't come back from isn't waited for any longer: nothing of it will be seen. */
-static void give_up_stuck(struct unsalt *u) {
-    static const struct us_checkpoint_outcome outcome = {
-        .result = US_CHECKPOINT_FAILED,
-        .err = RD_KAFKA_RESP_ERR__TIMED_OUT,
-        .text = "librdkafka does not come back from sending offsets: its producer is left behind, and replaced"};
-    struct us_checkpoint *c = u->checkpoint;
-    if (!c->under_way || !us_checkpoint_writer_stuck(c->writer)) {
-        return;
-    }
-    struct us_checkpoint_writer *next = us_checkpoint_writer_replace(c->writer);
-    if (next) {
-        c->writer = next;
-        us_checkpoint_writer_prepare(next);
-        finish(u, outcome.result, &outcome, true);
-    }
-}
-
 void us_checkpoint_commit_round(struct unsalt *u, uint64_t now) {
     struct us_checkpoint *c = u->checkpoint;
     unsalt_core_counters_t counters;
     struct us_checkpoint_outcome outcome;
-    give_up_stuck(u);
     if (c->under_way && !us_checkpoint_writer_busy(c->writer)) {
         finish(u, us_checkpoint_writer_resume(c->writer, 0, &outcome), &outcome, true);
     }
@@ -153,7 +134,6 @@ void us_checkpoint_wait(struct unsalt *u, int timeout_ms) {
     if (!c || !c->writer) {
         return;
     }
-    give_up_stuck(u);
     enum us_checkpoint_result result = us_checkpoint_writer_resume(c->writer, limited(u, timeout_ms), &outcome);
     if (c->under_way) {
         finish(u, result, &outcome, true);

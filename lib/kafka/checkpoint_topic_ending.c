@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The writer's thread: makes the producer, and ends transactions. Calls of librdkafka get slices of time, so that it
- * notices that it should end; but for the one that sends offsets, which heeds no time while it looks for the group's
- * coordinator (librdkafka#5511, and 2.0.2 likewise). So it is noted how long the thread is in there.
+ * notices that it should end; but for the one that sends offsets, which can be left only (offsets_send.h).
  */
 #include <kafka/checkpoint_topic_ending.h>
 #include <kafka/checkpoint_topic_fate.h>
 #include <kafka/clock.h>
 #include <kafka/handle_end.h>
+#include <kafka/offsets_send.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -105,6 +105,7 @@ static bool make_producer(struct us_checkpoint_writer *w) {
 
 /* Tries for as long as librdkafka says that it may help. Returns whether the producer is ready. */
 static bool start(struct us_checkpoint_writer *w) {
+    w->left = false;
     bool ready = make_producer(w);
     bool again = ready;
     while (again) {
@@ -186,23 +187,24 @@ static bool deliver(struct us_checkpoint_writer *w) {
     return false;
 }
 
-/* Enters the call, or leaves it. False: the writer was left meanwhile, and no one may hear of what comes now. */
-static bool note_call(struct us_checkpoint_writer *w, uint64_t at) {
-    pthread_mutex_lock(&w->lock);
-    w->calling = at;
-    bool go_on = !w->left;
-    pthread_mutex_unlock(&w->lock);
-    return go_on;
+/* Once. False: the producer was left behind, and nothing of the transaction will ever be seen. */
+static bool call(struct us_checkpoint_writer *w, rd_kafka_error_t **error) {
+    struct us_offsets what = {w->rk, w->rkt, w->offsets, w->metadata};
+    w->left = !us_offsets_send(&what, transaction_ends(w), error);
+    w->rk = what.rk;
+    w->rkt = what.rkt;
+    w->offsets = what.offsets;
+    w->metadata = what.metadata;
+    return !w->left;
 }
 
 /* Step 2: the offsets are pending, which the coordinator allows to a member of the present generation only. */
 static bool send_offsets(struct us_checkpoint_writer *w) {
     while (w->offsets && w->offsets->cnt > 0) {
-        uint64_t now = us_clock_ms();
-        int rest = now < transaction_ends(w) ? (int)(transaction_ends(w) - now) : 1;
-        note_call(w, now);
-        rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(w->rk, w->offsets, w->metadata, rest);
-        if (!note_call(w, 0)) { /* its successor has said that nothing was committed */
+        rd_kafka_error_t *error;
+        if (!call(w, &error)) {
+            conclude(w, US_CHECKPOINT_FAILED, rd_kafka_error_code(error), "offsets of the checkpoint",
+                     rd_kafka_error_string(error));
             rd_kafka_error_destroy(error);
             return false;
         }
@@ -286,18 +288,10 @@ void *us_writer_main(void *opaque) {
         pthread_mutex_lock(&w->lock);
         w->state = now;
         pthread_cond_broadcast(&w->changed);
-        if (w->settings.wake && !w->left) { /* under the lock: who leaves it may be gone at once */
+        pthread_mutex_unlock(&w->lock);
+        if (w->settings.wake) {
             w->settings.wake(w->settings.opaque);
         }
-        pthread_mutex_unlock(&w->lock);
-    }
-    pthread_mutex_lock(&w->lock);
-    bool left = w->left;
-    w->ended = true;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-    if (left) {
-        us_writer_free(w);
     }
     return NULL;
 }

@@ -26,9 +26,6 @@ struct us_checkpoint_writer {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop;                  /* under the lock */
-    bool ended;                 /* under the lock: the thread has */
-    bool left;                  /* under the lock: nobody waits for the thread, which frees the writer when it ends */
-    uint64_t calling;           /* under the lock: us_clock_ms() when it began a call that heeds no time; 0: in none */
     enum us_writer_state state; /* under the lock */
     rd_kafka_t *rk;
     rd_kafka_topic_t *rkt;
@@ -36,6 +33,7 @@ struct us_checkpoint_writer {
     uint64_t put_until; /* bound of put() */
     rd_kafka_resp_err_t put_err; /* the first entry that could not be enqueued */
     bool commit;                 /* what the thread shall do; false: abort */
+    bool left;                   /* the last producer was left behind; there is no other yet */
     rd_kafka_topic_partition_list_t *offsets;
     rd_kafka_consumer_group_metadata_t *metadata;
     struct us_checkpoint_outcome outcome; /* of the start that failed, or of the transaction */
@@ -43,8 +41,6 @@ struct us_checkpoint_writer {
 
 /* The thread's main function; its argument is the writer. */
 void *us_writer_main(void *opaque);
-/* Frees what is there. Whoever owns it, when the thread has ended. @return false: as us_handle_end() */
-bool us_writer_free(struct us_checkpoint_writer *writer);
 /* Destroys the producer, if there is one; false: as us_handle_end(), and the next one fences it. Whoever owns it. */
 bool us_writer_drop_producer(struct us_checkpoint_writer *writer);
 /* Frees offsets and metadata. Whoever owns them. */

@@ -6,10 +6,6 @@
 #include <kafka/clock.h>
 #include <stdio.h>
 
-#define LEAVE_MS 2000  /* beyond a transaction's time: how long destroy() waits for a call that heeds no time */
-#define STUCK_MS 10000 /* beyond it as well: then it isn't waited for any longer */
-#define LOOK_MS 100
-
 static enum us_checkpoint_result say(struct us_checkpoint_outcome *outcome, enum us_checkpoint_result result,
                                      rd_kafka_resp_err_t err, const char *text) {
     *outcome = (struct us_checkpoint_outcome){.result = result, .err = err};
@@ -29,65 +25,26 @@ struct us_checkpoint_writer *us_checkpoint_writer_new(const struct us_checkpoint
     return w;
 }
 
-bool us_writer_free(struct us_checkpoint_writer *w) {
-    us_writer_drop_offsets(w);
-    bool gone = us_writer_drop_producer(w);
-    us_clock_wait_destroy(&w->lock, &w->changed);
-    us_free(&us_mem_default, w);
-    return gone;
-}
-
-/* The lock is held. */
-static bool calls_for(const struct us_checkpoint_writer *w, uint64_t most_ms) {
-    return w->calling && us_clock_ms() >= w->calling + most_ms;
-}
-
-/* Lets the thread end. False: it is in a call that doesn't end, and was left. */
-static bool end_thread(struct us_checkpoint_writer *w) {
-    uint64_t most = (uint64_t)w->settings.transaction_timeout_ms + LEAVE_MS;
+static void end_thread(struct us_checkpoint_writer *w) {
     pthread_mutex_lock(&w->lock);
     w->stop = true;
     pthread_cond_broadcast(&w->changed);
-    while (!w->ended && !calls_for(w, most)) {
-        us_clock_wait(&w->changed, &w->lock, us_clock_now() + LOOK_MS * 1000000u);
-    }
-    w->left = !w->ended;
-    bool ended = w->ended;
     pthread_mutex_unlock(&w->lock);
-    if (ended) {
-        pthread_join(w->thread, NULL);
-    } else {
-        pthread_detach(w->thread);
-    }
-    return ended;
+    pthread_join(w->thread, NULL);
 }
 
 bool us_checkpoint_writer_destroy(struct us_checkpoint_writer *w) {
-    return !w || ((!w->has_thread || end_thread(w)) && us_writer_free(w));
-}
-
-bool us_checkpoint_writer_stuck(struct us_checkpoint_writer *w) {
-    pthread_mutex_lock(&w->lock);
-    bool stuck = calls_for(w, (uint64_t)w->settings.transaction_timeout_ms + STUCK_MS);
-    pthread_mutex_unlock(&w->lock);
-    return stuck;
-}
-
-struct us_checkpoint_writer *us_checkpoint_writer_replace(struct us_checkpoint_writer *w) {
-    struct us_checkpoint_writer *next = us_checkpoint_writer_new(&w->settings);
-    if (!next) {
-        return NULL;
+    if (!w) {
+        return true;
     }
-    pthread_mutex_lock(&w->lock);
-    w->left = w->stop = w->calling != 0;
-    bool left = w->left;
-    pthread_mutex_unlock(&w->lock);
-    if (!left) { /* it has come back at the last moment */
-        us_writer_free(next);
-        return NULL;
+    if (w->has_thread) {
+        end_thread(w);
     }
-    pthread_detach(w->thread);
-    return next;
+    us_writer_drop_offsets(w);
+    bool gone = us_writer_drop_producer(w) && !w->left;
+    us_clock_wait_destroy(&w->lock, &w->changed);
+    us_free(&us_mem_default, w);
+    return gone;
 }
 
 /* ---- the state */
@@ -234,6 +191,9 @@ enum us_checkpoint_result us_checkpoint_writer_resume(struct us_checkpoint_write
     }
     *outcome = w->outcome;
     move(w, w->rk ? US_WRITER_READY : US_WRITER_NONE);
+    if (w->left) {
+        us_checkpoint_writer_prepare(w);
+    }
     return outcome->result;
 }
 

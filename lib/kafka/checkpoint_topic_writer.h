@@ -58,25 +58,11 @@ struct us_checkpoint_writer *us_checkpoint_writer_new(const struct us_checkpoint
 
 /*
  * NULL is allowed. A transaction that is open, or whose end is under way, is left to the brokers: whoever wants to know
- * its outcome calls resume() before. While a broker doesn't answer it takes as long as librdkafka sends offsets, which
- * nothing interrupts: up to transaction_timeout_ms and two seconds. Then it is left: it commits nothing any more, tells
- * nobody, and frees itself when librdkafka comes back.
- * @return false: it was left, or its producer isn't gone, as us_handle_end()
+ * its outcome calls resume() before. While the group's coordinator is away it takes as long as offsets are sent: up to
+ * transaction_timeout_ms and US_OFFSETS_LEAVE_MS.
+ * @return false: its producer isn't gone, as us_handle_end(), or the last one was left behind, as us_offsets_send()
  */
 bool us_checkpoint_writer_destroy(struct us_checkpoint_writer *writer);
-
-/*
- * Whether the thread hasn't come back from sending offsets for transaction_timeout_ms and ten seconds, which librdkafka
- * may never do (librdkafka#5511). An outcome won't come then; see us_checkpoint_writer_replace().
- */
-bool us_checkpoint_writer_stuck(struct us_checkpoint_writer *writer);
-
-/*
- * A new writer in the place of one that is stuck, which is left as by destroy(). Nothing of the transaction that was
- * under way is visible, or ever will be: its commit had not been asked for, and the new producer fences the old one.
- * @return NULL: no memory, or it has just come back; the old one is as it was
- */
-struct us_checkpoint_writer *us_checkpoint_writer_replace(struct us_checkpoint_writer *writer);
 
 /*
  * Starts a producer in the background if there is none: rd_kafka_init_transactions() fences earlier ones of the same
@@ -112,7 +98,11 @@ enum us_checkpoint_result us_checkpoint_writer_finish(struct us_checkpoint_write
                                                       rd_kafka_consumer_group_metadata_t *metadata, int timeout_ms,
                                                       struct us_checkpoint_outcome *outcome);
 
-/* Waits for the outcome of what finish() or abandon() left UNKNOWN. Told once; later: FAILED with __STATE. */
+/*
+ * Waits for the outcome of what finish() or abandon() left UNKNOWN. Told once; later: FAILED with __STATE. If the
+ * producer was left behind (us_offsets_send()), it is FAILED with __TIMED_OUT, and prepare() is called, so that what
+ * was begun is over soon.
+ */
 enum us_checkpoint_result us_checkpoint_writer_resume(struct us_checkpoint_writer *writer, int timeout_ms,
                                                       struct us_checkpoint_outcome *outcome);
 

@@ -24,6 +24,8 @@ static void drop(void *opaque) {
     struct sending *s = opaque;
     rd_kafka_error_destroy(s->error);
     us_offsets_drop(&s->what);
+    if (s->what.rkt)
+        rd_kafka_topic_destroy(s->what.rkt);
     rd_kafka_destroy(s->what.rk);
     us_free(&us_mem_default, s);
 }
@@ -43,7 +45,7 @@ bool us_offsets_send(struct us_offsets *what, uint64_t until_ms, rd_kafka_error_
     const struct us_bounded_call call = {.call = send_them, .leave = leave, .drop = drop, .arg = s};
     enum us_bounded how = us_bounded_call(&call, s->timeout_ms + US_OFFSETS_LEAVE_MS);
     if (how == US_BOUNDED_LEFT) {
-        *what = (struct us_offsets){NULL, NULL, NULL};
+        *what = (struct us_offsets){NULL, NULL, NULL, NULL};
         *error = rd_kafka_error_new(RD_KAFKA_RESP_ERR__TIMED_OUT,
                                     "librdkafka does not come back from sending offsets: its producer is left behind");
         return false;

@@ -16,7 +16,8 @@
 #define US_OFFSETS_LEAVE_MS 2000
 
 struct us_offsets {
-    rd_kafka_t *rk; /* nothing else refers to it: topics, queues, another thread's call */
+    rd_kafka_t *rk;
+    rd_kafka_topic_t *rkt; /* of rk; NULL: none. Nothing else refers to rk: topics, queues, another thread's call */
     rd_kafka_topic_partition_list_t *offsets;
     rd_kafka_consumer_group_metadata_t *metadata;
 };
@@ -24,7 +25,7 @@ struct us_offsets {
 /*
  * rd_kafka_send_offsets_to_transaction(), once.
  *
- * @param what     owned by the caller; all three NULL after it was left: a thread destroys them, when it can. The
+ * @param what     owned by the caller; all four NULL after it was left: a thread destroys them, when it can. The
  *   handle calls no log callback then; other callbacks that librdkafka's threads call it may call until it is gone.
  * @param until_ms of us_clock_ms(): the time it is given; US_OFFSETS_LEAVE_MS later it is left
  * @param error    receives its word, the caller's, NULL if it was done; if it was left __TIMED_OUT, not retriable; if
