@@ -30,29 +30,30 @@ static void drop(void *opaque) {
     us_free(&us_mem_default, s);
 }
 
-static rd_kafka_error_t *not_made(void) {
-    return rd_kafka_error_new(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "Offsets can't be sent: no memory or no thread");
+/* Without memory or thread it isn't bounded: that is better than an open transaction of which nothing more is known. */
+static bool send_here(const struct us_offsets *what, int timeout_ms, rd_kafka_error_t **error) {
+    *error = rd_kafka_send_offsets_to_transaction(what->rk, what->offsets, what->metadata, timeout_ms);
+    return true;
 }
 
 bool us_offsets_send(struct us_offsets *what, uint64_t until_ms, rd_kafka_error_t **error) {
+    int timeout_ms = us_clock_rest_ms(until_ms, INT32_MAX - US_OFFSETS_LEAVE_MS);
     struct sending *s = us_calloc(&us_mem_default, 1, sizeof *s);
-    if (!s) {
-        *error = not_made();
-        return true;
-    }
+    if (!s)
+        return send_here(what, timeout_ms, error);
     s->what = *what;
-    s->timeout_ms = us_clock_rest_ms(until_ms, INT32_MAX - US_OFFSETS_LEAVE_MS);
+    s->timeout_ms = timeout_ms;
     const struct us_bounded_call call = {.call = send_them, .leave = leave, .drop = drop, .arg = s};
-    enum us_bounded how = us_bounded_call(&call, s->timeout_ms + US_OFFSETS_LEAVE_MS);
+    enum us_bounded how = us_bounded_call(&call, timeout_ms + US_OFFSETS_LEAVE_MS);
     if (how == US_BOUNDED_LEFT) {
         *what = (struct us_offsets){NULL, NULL, NULL, NULL};
         *error = rd_kafka_error_new(RD_KAFKA_RESP_ERR__TIMED_OUT,
                                     "librdkafka does not come back from sending offsets: its producer is left behind");
         return false;
     }
-    *error = how == US_BOUNDED_BACK ? s->error : not_made();
+    *error = s->error;
     us_free(&us_mem_default, s);
-    return true;
+    return how == US_BOUNDED_BACK || send_here(what, timeout_ms, error);
 }
 
 void us_offsets_drop(struct us_offsets *what) {

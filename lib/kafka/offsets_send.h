@@ -28,9 +28,9 @@ struct us_offsets {
  * @param what     owned by the caller; all four NULL after it was left: a thread destroys them, when it can. The
  *   handle calls no log callback then; other callbacks that librdkafka's threads call it may call until it is gone.
  * @param until_ms of us_clock_ms(): the time it is given; US_OFFSETS_LEAVE_MS later it is left
- * @param error    receives its word, the caller's, NULL if it was done; if it was left __TIMED_OUT, not retriable; if
- *   there is no memory or no thread to call with __CRIT_SYS_RESOURCE, and nothing was sent
- * @return false: it was left. Any thread but librdkafka's own.
+ * @param error    receives its word, the caller's, NULL if it was done; if it was left __TIMED_OUT, not retriable
+ * @return false: it was left. Any thread but librdkafka's own. Without memory, or a thread to be left, the caller's
+ *   thread makes the call, which nothing bounds then.
  */
 bool us_offsets_send(struct us_offsets *what, uint64_t until_ms, rd_kafka_error_t **error);
 
