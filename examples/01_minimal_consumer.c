@@ -11,9 +11,8 @@ int main(int argc, char **argv) {
     char errstr[512];
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
-    if (rd_kafka_conf_set(conf, "bootstrap.servers", argc > 1 ? argv[1] : "localhost:9092", errstr, sizeof errstr) ||
-        rd_kafka_conf_set(conf, "group.id", argc > 2 ? argv[2] : "printer", errstr, sizeof errstr))
-        return fprintf(stderr, "%s\n", errstr), 1;
+    rd_kafka_conf_set(conf, "bootstrap.servers", argc > 1 ? argv[1] : "localhost:9092", errstr, sizeof errstr);
+    rd_kafka_conf_set(conf, "group.id", argc > 2 ? argv[2] : "printer", errstr, sizeof errstr);
     rd_kafka_topic_partition_list_add(topics, argc > 3 ? argv[3] : "orders", RD_KAFKA_PARTITION_UA);
     unsalt_t *consumer = unsalt_new(conf, NULL, errstr, sizeof errstr);
     if (!consumer || unsalt_subscribe(consumer, topics))
