@@ -241,15 +241,30 @@ static void forget_fresh(struct unsalt_core *core, struct us_session *session, c
     us_session_free(core, session);
 }
 
-/* A marker counts for a session that is known; to one that isn't it says nothing that the clock wouldn't. */
+/*
+ * A marker makes its session known where that begins at seq_first: else what it says would be lost if it is read before
+ * all records, and the gap would wait for a clock that there may not be. Where the start has to be found out, it tells
+ * nothing of it.
+ */
 static int marker(struct unsalt_core *core, struct us_part *part, const unsalt_core_in_t *in,
                   unsalt_core_out_t *out, size_t *n_out) {
     uint32_t hash = us_session_hash(core, in->session, in->session_len);
     uint32_t ref = us_session_find(core, part->set, in->session, in->session_len, hash);
-    struct us_session *session = ref ? us_session_wake(core, part->set, ref) : NULL;
-    int err = ref && !session ? UNSALT_CORE_NOMEM : UNSALT_CORE_OK;
-    if (session) {
-        err = us_marker(core, session, in);
+    struct us_session *session = ref ? us_session_wake(core, part->set, ref) : NULL, *fresh = NULL;
+    struct us_cursor cursor;
+    bool remembered = false, meets = !ref && us_starts_at_first(core, part->set) && us_set_complete(part->set);
+    if (meets) {
+        session = fresh = unknown(core, part->set, in, hash, &cursor, &remembered);
+    }
+    if (!session && (ref || meets)) {
+        return UNSALT_CORE_NOMEM;
+    }
+    int err = session ? us_marker(core, session, in) : UNSALT_CORE_OK;
+    if (fresh && err != UNSALT_CORE_OK) {
+        forget_fresh(core, fresh, remembered ? &cursor : NULL);
+    } else if (fresh) {
+        fresh->row->active = core->now;
+        us_idlest_goes(core);
     }
     return err == UNSALT_CORE_OK ? unsequenced(core, in, out, n_out) : err;
 }

@@ -344,6 +344,10 @@ static void take_next(struct model_session *session, struct model_rec *rec) {
 static void take_marker(struct model *model, const struct model_rec *rec) {
     struct model_session *session = &model->sessions[rec->session];
     bool next = session->switching && rec->in.epoch == session->next_epoch;
+    if (!session->known) {
+        session_known(model, session, rec);
+        session->known = session->started; /* where the start has to be found out, it tells nothing of it */
+    }
     if (!session->known || (rec->in.epoch != session->epoch && !next))
         return;
     if (session->mark_n == session->mark_cap) {
